@@ -106,7 +106,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		case ByAdoption:
 			a.Do = Adopt
 		case BySalvage:
-			a.Do, a.Loses = Salvage, "what cannot be read of it"
+			a.Do, a.Loses = Salvage, "the parts of the document that cannot be read"
 		case ByLog, ByArchive, ByFiles:
 			a.Do = Restore
 		default:
@@ -140,7 +140,7 @@ func forDocument(a Action, f Finding) (Action, bool) {
 	case f.Heals == ByRecording, slices.Contains([]Kind{MemoryMissing, MemoryEmpty, MemoryUnreadable}, f.Kind.General()):
 		a.Do, a.From, a.Loses = RecordLost, "", f.Stake+": no copy is left"
 	default:
-		a.Do, a.From, a.Loses = Salvage, BySalvage, "what cannot be read of it"
+		a.Do, a.From, a.Loses = Salvage, BySalvage, "the parts of the document that cannot be read"
 	}
 	return a, true
 }

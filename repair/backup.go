@@ -84,7 +84,7 @@ type DamagedFile struct {
 	Why string `json:"why"`
 }
 
-// MomentError reports that a store cannot be restored to the requested moment. It matches errs.ErrTruncated.
+// MomentError reports that a store cannot be restored to the requested moment. The error matches errs.ErrTruncated.
 type MomentError struct {
 	Asked       string // the moment as the caller gave it
 	First, Last Moment // the first and the last moment to which a restore is possible
@@ -92,7 +92,7 @@ type MomentError struct {
 }
 
 func (e *MomentError) Error() string {
-	return fmt.Sprintf("%s cannot be restored: %s; the range is %s (LSN %d) to %s (LSN %d)",
+	return fmt.Sprintf("%s cannot be restored: %s; moments from %s (LSN %d) to %s (LSN %d) can be restored",
 		e.Asked, e.Why, e.First.Time.Format(time.RFC3339Nano), e.First.LSN, e.Last.Time.Format(time.RFC3339Nano), e.Last.LSN)
 }
 
@@ -108,8 +108,8 @@ type BackupModel struct {
 	End index.Model `json:"end"`
 }
 
-// BackupComputed describes a file in a backup. The file has the vectors that had already been computed for a change of
-// the embedding model that was running at the time of the backup.
+// BackupComputed describes a file in a backup that has computed vectors. If the store was being re-embedded by another
+// model when the backup was made, the file has the vectors that were already computed.
 type BackupComputed struct {
 	Size int64  `json:"size"`
 	Sum  string `json:"sum"` // sha256 of the copy

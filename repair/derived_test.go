@@ -203,7 +203,7 @@ func TestComposite(t *testing.T) {
 	wrong := []want{{repair.CompositeWrong, groupPath(1), -1, repair.ByRecomputing, repair.Healable}}
 	found := folder(t, dir)
 	check(t, found, wrong)
-	if len(found) == 0 || !strings.Contains(found[0].Err.Error(), "element 4 of the composite is 0.123456") {
+	if len(found) == 0 || !strings.Contains(found[0].Err.Error(), "element 4 of the composite embedding is 0.123456") {
 		t.Error(found)
 	}
 	p := planOf(t, dir)

@@ -14,11 +14,13 @@ type Kind string
 const (
 	ConfigInvalid  Kind = "config invalid"  // config.json cannot be used
 	CheckpointSlot Kind = "checkpoint slot" // a slot of the checkpoint is invalid
-	// a position in the checkpoint at which no frame of the log ends, or at which the chain hash differs
+	// CheckpointMark: the checkpoint has a position at which no frame of the log ends, or at which the chain hash
+	// differs
 	CheckpointMark Kind = "checkpoint mark"
-	// below the durable end of the log, bytes that are not a frame or do not continue the chain
+	// SegmentDamaged: the log has bytes below its durable end that are not a frame, or do not continue the chain of
+	// frames
 	SegmentDamaged Kind = "segment damaged"
-	// a segment is missing between others, or is missing although recovery needs it
+	// SegmentMissing: the log lacks a segment between two others, or a segment that recovery needs
 	SegmentMissing Kind = "segment missing"
 	SegmentForeign Kind = "segment foreign" // a file in wal/ is a segment of another store, or not a segment
 	EntryInvalid   Kind = "entry invalid"   // the frame of a log entry is valid, its content is not
@@ -29,7 +31,8 @@ const (
 	HistoryGap     Kind = "history gap"     // an earlier repair left a gap there; the entries around it are kept
 	IndexDamaged   Kind = "index damaged"   // base or delta cannot be used, or the index contradicts itself
 	IndexLine      Kind = "index line"      // an index line that contradicts its document
-	// the overlay (in memory only) has a position for a key at which the log has no entry of the key
+	// OverlayWrong: the overlay, which is in memory, has a position for a key, but the log has no entry of this key
+	// there
 	OverlayWrong  Kind = "overlay wrong"
 	BackupDamaged Kind = "backup damaged" // an older index that cannot be used in place of a damaged one
 	MemoryMissing Kind = "memory missing" // the file of a memory in the index does not exist
@@ -41,11 +44,12 @@ const (
 	MemoryWrongID Kind = "memory wrong id" // the memory's file has another id
 	MemoryStale   Kind = "memory stale"    // the memory's file has an older version
 	MemoryTime    Kind = "memory time"     // only the time of the memory's file changed
-	// the system refuses to read the memory's file, or something other than a regular file is there
+	// MemoryUnreadable: the system refuses to read the memory's file, or there is something other than a regular file
+	// in its place
 	MemoryUnreadable Kind = "memory unreadable"
 
-	// the assembly's file is missing; like this kind, those that follow correspond to kinds of findings about
-	// a memory's file
+	// AssemblyMissing: the assembly's file is missing. This kind and the following ones up to AssemblyUnreadable mean
+	// the same for an assembly as the kinds of similar names for a memory.
 	AssemblyMissing    Kind = "assembly missing"
 	AssemblyEmpty      Kind = "assembly empty"
 	AssemblyRot        Kind = "assembly rot"
@@ -56,26 +60,26 @@ const (
 	AssemblyTime       Kind = "assembly time"
 	AssemblyUnreadable Kind = "assembly unreadable"
 	AssemblyMembers    Kind = "assembly members missing" // an assembly with members that do not exist
-	// a composite embedding that differs from the one computed from the members of the assembly
+	// CompositeWrong: the stored composite embedding of an assembly differs from the one computed from its members
 	CompositeWrong Kind = "composite wrong"
-	// the index lists other members for an assembly than the assembly's document
+	// IndexMembers: the index lists other members of an assembly than the assembly's document does
 	IndexMembers Kind = "index members"
 
 	VectorsDamaged Kind = "vectors damaged" // mapping or vectors cannot be used, or are inconsistent
 	VectorsBehind  Kind = "vectors behind"  // the vectors are missing, or older than the index records
 	VectorsPending Kind = "vectors pending" // vectors that are not computed yet, because no search needed them
 	VectorMissing  Kind = "vector missing"  // an embedding without a vector
-	// a vector that belongs to no memory or assembly, or to one without an embedding
+	// VectorGhost: a vector belongs to no memory or assembly, or to one without an embedding
 	VectorGhost Kind = "vector without memory"
 	VectorStale Kind = "vector stale" // a vector that differs from the embedding
-	// memories with content have no embedding, although the store has vectors by a model
+	// EmbeddingsPending: memories with content have no embedding, although the store has vectors made by a model
 	EmbeddingsPending Kind = "embeddings pending"
 	VectorMisfit      Kind = "vector misfit" // an embedding of another dimension, for which no vector is stored
 
 	ViewWrong Kind = "view wrong" // the files of a view cannot be used, or they contradict the index
 
-	// The file of a scope of working memory cannot be read, or the log does not continue from the state that
-	// it records.
+	// WorkingDamaged: the file of a scope of working memory cannot be read, or it records a state from which the log
+	// does not continue
 	WorkingDamaged Kind = "working memory damaged"
 	WorkingEdited  Kind = "working memory edited" // the file of a scope was saved by hand, and is valid
 
@@ -87,9 +91,9 @@ const (
 	Leftover    Kind = "leftover"           // a temporary file whose process has ended
 	Quarantined Kind = "quarantined"        // files in quarantine, to be inspected by the user
 	WrongKind   Kind = "wrong kind"         // a link, a FIFO or a folder is in the place of a file of the store
-	// a link or something else that is not a folder is in the place of a folder of the store
+	// NotFolder: a folder of the store is replaced by a link or another object that is not a folder
 	NotFolder Kind = "not a folder"
-	// the log has no segment: the folder is a clone or a rescued copy, or wal/ was lost
+	// LogMissing: the log has no segment, because the folder is a clone or a rescued copy, or because wal/ was lost
 	LogMissing      Kind = "log missing"
 	StoreUnreadable Kind = "store unreadable" // the store cannot be opened, for a reason that no other kind describes
 )
@@ -188,8 +192,8 @@ const (
 	OtherLog                     // the checkpoint belongs to another log
 )
 
-// Unread returns an error if the finding only means that this process lacked file descriptors or memory for the check.
-// Such a finding is not damage, and must not be repaired.
+// Unread returns an error if the check behind the finding failed only because this process lacked file descriptors or
+// memory. Such a finding is not damage, and must not be repaired. Otherwise Unread returns nil.
 func (f *Finding) Unread() error {
 	if !vfs.IsStarved(f.Err) {
 		return nil

@@ -25,8 +25,8 @@ type MigrateReport struct {
 	Damaged  []DamagedFile // documents that cannot be read in the old folder: they prevent the switch
 }
 
-// UnfinishedError means that a folder is an unfinished copy of a store: the migration has not switched to this copy, so
-// it is not a store yet. It matches errs.ErrNoStore.
+// UnfinishedError means that the folder To is an unfinished copy of the store From: the migration has not switched to
+// this copy, so To is not a store yet. The error matches errs.ErrNoStore.
 type UnfinishedError struct{ From, To string }
 
 func (e *UnfinishedError) Error() string {

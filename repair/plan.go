@@ -14,30 +14,30 @@ type Verb string
 
 // The kinds of repair actions, in the order in which they are applied.
 const (
-	// An object that is not a folder, but has the name of one of the store's folders, is moved to quarantine/. If it
-	// is a link, its target is not touched.
+	// MakeRoom moves an object that is not a folder, but has the name of one of the store's folders, to quarantine/.
+	// If the object is a link, its target is not touched.
 	MakeRoom Verb = "make room for the folder"
-	// an object that is not a file, but has the name of one of the store's files, is moved to quarantine/
+	// MoveOut moves an object that is not a file, but has the name of one of the store's files, to quarantine/.
 	MoveOut   Verb = "move out of the way"
 	FixConfig Verb = "write a valid config.json" // invalid members of config.json get their defaults
 	NewMarks  Verb = "rewrite the checkpoint"
 	NewLog    Verb = "begin a new log" // the readable part of the old log is written to files and index
-	// a segment of the log that is no longer needed is moved to quarantine/: other files have its data, or it
-	// has only history
+	// SetSegment moves a segment of the log that is no longer needed to quarantine/: other files have its data, or it
+	// has only history.
 	SetSegment Verb = "set the segment aside"
-	// base and delta of the index are moved to quarantine/; opening the store rebuilds the index
+	// SetIndexAside moves base and delta of the index to quarantine/. Opening the store then rebuilds the index.
 	SetIndexAside Verb = "set the index aside"
 	Reopen        Verb = "rebuild log and index" // opening the store rebuilds both
 	Rebuild       Verb = "rebuild the index"     // the index is rebuilt from log and files
 	SetAside      Verb = "set aside"             // the file is moved into quarantine/, with a note
 	Restore       Verb = "restore the file"      // the file is restored from the copy in log or archive
 	Adopt         Verb = "adopt"                 // the file's content becomes the newest version
-	// the readable part of a document becomes a version that is marked as partial
+	// Salvage stores the readable part of a document as a version that is marked as partial (see PartialKey).
 	Salvage    Verb = "salvage"
 	RecordLost Verb = "record as lost" // the document is deleted, and a note records what is known about it
-	// the scope of working memory is rebuilt from log and archive; its file is set aside
+	// RebuildScope rebuilds a scope of working memory from log and archive, and moves its file to quarantine/.
 	RebuildScope Verb = "rebuild the scope"
-	// Members of an assembly that do not exist are removed; see RepairPlan.TakeOutMissing.
+	// TakeOut removes from an assembly the members that do not exist; see RepairPlan.TakeOutMissing.
 	TakeOut        Verb = "take out what is missing"
 	Recompute      Verb = "recompute the composite" // the composite is computed from the members' embeddings
 	RebuildVectors Verb = "rebuild the vectors"     // the vectors are rebuilt from the embeddings in the documents
@@ -45,7 +45,7 @@ const (
 	Tidy           Verb = "tidy tmp/"               // leftovers of ended processes are removed
 )
 
-// order gives the place of each kind of action in the sequence in which actions are carried out.
+// order maps each kind of action to its place in the order in which Apply carries out actions, the lowest first.
 var order = map[Verb]int{
 	MakeRoom: -1, MoveOut: 0, FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7,
 	SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
@@ -127,8 +127,8 @@ func (p *RepairPlan) SetFindings(findings iter.Seq2[Finding, error]) error {
 // syncs the previous file in quarantine/ before it replaces or removes the file.
 func (p *RepairPlan) Apply(ctx context.Context) (*RepairReport, error) { return p.apply(ctx, p) }
 
-// TakeOutMissing adds actions that remove missing members from assemblies. Without it they stay: a
-// missing member is not damage, and an import may still create it.
+// TakeOutMissing adds actions that remove missing members from assemblies. Without these actions, Apply keeps such
+// members: a missing member is not damage, and an import may still create it.
 func (p *RepairPlan) TakeOutMissing() {
 	p.takeOut = true
 	list, left := &grouped{by: map[string]int{}}, p.Left

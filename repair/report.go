@@ -22,9 +22,9 @@ type Done struct {
 	Err    error  // error of the action; the file at Path is unchanged then
 }
 
-// PartialKey is the JSON member of metadata whose value true marks a memory that was reconstructed from the
-// readable parts of a damaged file. An assembly, which has no metadata, has the member at the top level. The
-// damaged file is in quarantine.
+// PartialKey is the name of a member in the metadata of a memory. If its value is true, the memory was reconstructed
+// from the readable parts of a damaged file, which is in quarantine/. An assembly has no metadata, so it has this
+// member at the top level.
 const PartialKey = "varve_partial"
 
 // Mention is a file that contains a part of a purged memory's text but does not belong to that memory.

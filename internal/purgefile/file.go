@@ -16,7 +16,7 @@ const (
 	TextsName = "purged-texts"
 )
 
-// most is the maximum size in bytes of a file that is read.
+// most is the maximum size in bytes of wal/purges, and of wal/purged-texts, that this package reads.
 const most = 1 << 30
 
 // File is the file wal/purges of one store, the list of purged documents and redacted versions.
@@ -49,7 +49,7 @@ type Content struct {
 // Whole reports whether the file exists and the checksums of all its lines match.
 func (c *Content) Whole() bool { return c.There && len(c.Damaged) == 0 }
 
-// Read reads the file wal/purges.
+// Read reads and parses the file. If the store has no such file, the result has no rows, and the field There is false.
 func (f *File) Read() (c Content, err error) {
 	c.Rows = new(Table)
 	b, err := vfs.ReadFile(f.fs, f.path, most)

@@ -82,14 +82,14 @@ func Line(rows []Row) ([]byte, error) {
 // Parse parses the content of a log entry that records purges.
 func Parse(b []byte) ([]Row, error) {
 	if len(b) > mostLine {
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", errRows, len(b), mostLine)
+		return nil, fmt.Errorf("%w: the list has %d bytes, but the limit is %d", errRows, len(b), mostLine)
 	}
 	var l line
 	if err := json.Unmarshal(b, &l); err != nil {
 		return nil, fmt.Errorf("%w: %w", errRows, err)
 	}
 	if len(l.Purged) == 0 || len(l.Purged) > MostRows {
-		return nil, fmt.Errorf("%w: %d rows, but 1 to %d rows are possible", errRows, len(l.Purged), MostRows)
+		return nil, fmt.Errorf("%w: the list has %d rows, but must have 1 to %d rows", errRows, len(l.Purged), MostRows)
 	}
 	for i := range l.Purged {
 		r := &l.Purged[i]
@@ -110,7 +110,8 @@ func AppendRow(dst []byte, r *Row) ([]byte, error) {
 	return appendSummed(dst, b), nil
 }
 
-// ParseRow parses a line of wal/purges. It returns false if the checksum of the line does not match.
+// ParseRow parses a line of wal/purges. It returns false if the checksum of the line does not match, or if the line is
+// not a valid row.
 func ParseRow(b []byte) (r Row, ok bool) {
 	b, ok = summed(b)
 	if !ok || json.Unmarshal(b, &r) != nil || r.Version == 0 || r.Since == 0 {

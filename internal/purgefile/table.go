@@ -73,7 +73,8 @@ func (t *Table) Redactions(key string) (rows []Row) {
 	return rows
 }
 
-// Redacted returns the row of a version if that version is redacted, and false otherwise.
+// Redacted returns the row of a version of the document whose log key is key. It returns false if the version is not
+// redacted.
 func (t *Table) Redacted(key string, version uint64) (Row, bool) {
 	for _, r := range t.Redactions(key) {
 		if r.Version == version {
@@ -83,7 +84,7 @@ func (t *Table) Redacted(key string, version uint64) (Row, bool) {
 	return Row{}, false
 }
 
-// Hides reports whether a version of a document is purged or redacted.
+// Hides reports whether a version of the document whose log key is key is purged or redacted.
 func (t *Table) Hides(key string, version uint64) bool {
 	if len(t.list) == 0 {
 		return false

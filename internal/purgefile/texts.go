@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// LeastText is the minimum length in bytes of a purged text that is recognised in any document.
+// LeastText is the minimum length in bytes of a purged text that is recognised in any document. A shorter text is
+// recognised only in the document that had it.
 const LeastText = 32
 
 // KeySize is the number of bytes of the secret key with which texts are hashed.
@@ -29,7 +30,8 @@ type Texts struct {
 // NewTexts returns an empty Texts whose hashes are made with the given key.
 func NewTexts(key [KeySize]byte) *Texts { return &Texts{key, map[digest]bool{}} }
 
-// Sum returns the hash of a text in the form in which it is stored for the document with the log key key.
+// Sum returns the hash by which a text is recognised in the document whose log key is key. Only the hash of a text
+// shorter than LeastText depends on key.
 func (t *Texts) Sum(key, text string) [16]byte {
 	text = strings.TrimSpace(text)
 	h := hmac.New(sha256.New, t.key[:])
@@ -41,7 +43,8 @@ func (t *Texts) Sum(key, text string) [16]byte {
 	return [16]byte(h.Sum(nil)[:16])
 }
 
-// Has reports whether a text was purged. The empty text never counts as purged.
+// Has reports whether a text was purged. key is the log key of the document that has the text now. The empty text
+// never counts as purged.
 func (t *Texts) Has(key, text string) bool {
 	return t != nil && len(t.sums) > 0 && strings.TrimSpace(text) != "" && t.sums[t.Sum(key, text)]
 }
@@ -115,7 +118,8 @@ func (f *TextsFile) Read() (t *Texts, damaged, first int, err error) {
 	return t, damaged, first, nil
 }
 
-// parseText parses a line of the file and adds its hash to t. It returns false if the checksum does not match.
+// parseText parses a line of the file and adds its hash to t; the first line, with the key, creates t. It returns
+// false if the line is invalid, or if its checksum does not match.
 func parseText(line []byte, t **Texts) bool {
 	rest, ok := summed(line)
 	what, digits, found := bytes.Cut(rest, []byte(" "))

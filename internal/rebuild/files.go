@@ -173,8 +173,8 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 }
 
 // placed returns the documents in list that can exist beside each other. If the paths of two documents exclude each
-// other, it prefers a document with a known version. The file of the other document stays in its place, and placed
-// reports it.
+// other, placed prefers a document with a known version; versions has the ids of these documents. The file of the
+// other document stays in its place, and placed reports it.
 func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string]bool) []index.Change {
 	beside, refused := kind.NewBeside(k.Kind, k.Folds()), map[string]bool{}
 	for _, known := range []bool{true, false} {
@@ -192,10 +192,12 @@ func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string
 }
 
 // Again replaces the index of a store that is in use. The document files must be durable up to the position mark.
-// cause is the reason for the rebuild. If requested is false, the index is damaged. Again then rebuilds it as From
-// does, which keeps every version. If requested is true, the caller requests a rebuild from the files. Again then
-// does not trust the index and its backups, even if they look valid. It keeps the versions whose document the file
-// still has; see versions.
+// recent has, for each document that changed since the present index was written, the newest change. cause is the
+// reason for the rebuild.
+//
+// If requested is false, the index is damaged: Again rebuilds it as From does, which keeps every version. If requested
+// is true, the caller requests a rebuild from the files: Again does not trust the index and its backups, even if they
+// look valid. It keeps the versions whose document the file still has; see versions.
 func (mk *Maker) Again(ctx context.Context, held *wal.Held, mark wal.Mark, recent []index.Change, cause error,
 	requested bool) error {
 	if err := mk.engine.SaveWriters(ctx, mark.LSN); err != nil {
@@ -240,7 +242,8 @@ type stored struct {
 	mtime time.Time
 }
 
-// ParseFile reads and parses the document in a file, which must have the name that belongs to its id.
+// ParseFile reads and parses the document in the file name. It returns an error if the document's id belongs in a file
+// with another name.
 func ParseFile(eng *engine.Engine, k *engine.Kind, name string) (engine.Parsed, stored, error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	if err != nil {

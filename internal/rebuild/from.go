@@ -108,8 +108,8 @@ func starved(err error) bool {
 	return vfs.IsStarved(err)
 }
 
-// olderIndexes returns the names of the index files from which an index may be built: the base, if only the
-// delta is damaged, and the backups, the newest first.
+// olderIndexes returns the names of the index files from which an index may be built: the base, which may be valid if
+// the delta is damaged, and the backups, the newest first.
 func (mk *Maker) olderIndexes() ([]string, error) {
 	list, err := index.Backups(mk.engine.Env().FS, mk.engine.Env().Dir)
 	if err != nil {
@@ -138,8 +138,9 @@ func (mk *Maker) openOlder(name, store string) (*index.Set, error) {
 	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
 }
 
-// fallBack brings an older index up to r.At with the log entries since then. The index is used only if all its
-// bytes are valid, its chain hash equals the log's at that position, and no entry since is missing.
+// fallBack brings an older index up to r.At with the log entries since then. It returns an error if the older index
+// has an invalid byte, if the chain hash in that index differs from the log's at the position where the index ends, or
+// if a log entry since then is missing.
 func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.Log) (*index.Set, error) {
 	old, err := mk.openOlder(name, r.Store.String())
 	if err != nil {
@@ -150,7 +151,8 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 		return nil, err
 	}
 	if old.LSN() > r.At.LSN {
-		return nil, fmt.Errorf("the index covers the log up to %d, beyond %d, the end of the new index",
+		return nil, fmt.Errorf("the older index covers the log up to position %d, but the new index must end before "+
+			"that, at position %d",
 			old.LSN(), r.At.LSN)
 	}
 	sum, ok := index.Chain(old)
@@ -159,10 +161,11 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	}
 	mark, err := past.Chain(ctx, old.LSN())
 	if err != nil {
-		return nil, fmt.Errorf("the log cannot be read at %d, where the index ends: %w", old.LSN(), err)
+		return nil, fmt.Errorf("the log cannot be read at position %d, where the older index ends: %w", old.LSN(), err)
 	}
 	if mark.Sum != sum {
-		return nil, fmt.Errorf("%w: the log diverged before %d", engine.ErrDistrusted, old.LSN())
+		return nil, fmt.Errorf("%w: the log differs from the log of the index before position %d",
+			engine.ErrDistrusted, old.LSN())
 	}
 	target := mk.engine.Target(r.Store, r.At)
 	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // the engine does not know it while opening
@@ -170,7 +173,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	}
 	changes, err := mk.changesSince(ctx, past, mark, r.At.LSN, &target.Model)
 	if err != nil {
-		return nil, fmt.Errorf("the log cannot be read from %d on: %w", old.LSN(), err)
+		return nil, fmt.Errorf("the log cannot be read from position %d on: %w", old.LSN(), err)
 	}
 	if _, err := index.WriteBase(old, target, *changes); err != nil {
 		return nil, mk.engine.Env().IOError("writing", filepath.Join(mk.engine.Env().Dir, index.BaseName), err)

@@ -85,7 +85,8 @@ func passingOnly(err error) error {
 	return err
 }
 
-// openOlder opens the backups of the index, the newest first. A backup that cannot be opened is ignored.
+// openOlder opens the backups of the index, the newest first. It ignores a backup that cannot be opened, unless this
+// process lacks a resource at the moment: then it returns the error.
 func (v *versions) openOlder() error {
 	names, err := v.mk.olderIndexes()
 	if err != nil {

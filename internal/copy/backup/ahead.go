@@ -12,7 +12,8 @@ const (
 	fewDocuments = 256
 	// aheadMost is the maximum number of values that were added and whose results were not taken yet.
 	aheadMost = 64
-	// aheadBytes is a number of bytes: while more bytes of results are not taken yet, workers begin no further values.
+	// aheadBytes is a limit: while the results that were not taken yet have more bytes than this, the workers begin no
+	// further values.
 	aheadBytes = 32 << 20
 )
 

@@ -204,12 +204,12 @@ func (b *backup) run(ctx context.Context) error {
 	return b.f.finish(ctx, &b.info, manifest, folders)
 }
 
-// documents copies each document and the time of its file, and lists the hash.
+// documents copies each document with the time of its file, and writes the hash of the document to the backup's list.
 //
-// It copies the version that is the newest at the time of copying. The copied log begins at the earlier position that
-// the files had, so it has all later changes. But if a newer version was copied, or the document was deleted and no
-// version was copied, the backup lacks the previous version. So documents raises the position whole: only moments from
-// position whole on are complete.
+// It copies the version that is the newest at the time of copying. The copied log begins at the position up to which
+// the store's files were flushed before, so the log has all later changes. But if a newer version was copied, or the
+// document was deleted and no version was copied, the backup lacks the previous version. So documents raises the field
+// whole: the backup is complete only for moments from that position on.
 func (b *backup) documents(ctx context.Context) error {
 	list, err := b.f.create(backupList)
 	if err != nil {
@@ -257,8 +257,8 @@ func counted(folder string, n int64, memories, assemblies *int64, others *map[st
 	}
 }
 
-// copy copies the documents of one kind, and adds their number to count. Workers read the documents; take enters the
-// documents in the list in the order of ids.
+// copy copies the documents of one kind, and adds the number of copied documents to count. Several goroutines read the
+// documents. The goroutine of the caller passes them to backup.take in the order of ids.
 func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 	ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error),
 	count *int64) error {
@@ -309,7 +309,8 @@ type copied struct {
 	writing error // error of writing the file in the backup
 }
 
-// take enters a document that a worker has read in the backup and in its list.
+// take adds a document, which a worker has read with the result c and err, to the backup and to the backup's list. It
+// omits a document that was deleted meanwhile, and records one that is damaged.
 func (b *backup) take(out io.Writer, k *kind.Kind, id string, c copied, err error, count *int64) error {
 	switch {
 	case errors.Is(err, errs.ErrNotFound):
@@ -381,7 +382,8 @@ func (n *newFolder) write(name string, data []byte, mtime time.Time) error {
 	return nil
 }
 
-// log copies the segments of the log, from the position that the files include up to end.
+// log copies the segments of the log up to the mark end. The first segment is the one that contains the position up to
+// which the store's files were flushed when the backup began.
 func (b *backup) log(ctx context.Context, end wal.Mark) error {
 	past := b.s.Log.Past()
 	geo := geometryOf(&b.info)
@@ -398,8 +400,8 @@ func (b *backup) log(ctx context.Context, end wal.Mark) error {
 	return nil
 }
 
-// moments reads the copied log completely, and sets the first and the last moment to which the
-// backup can be restored.
+// moments reads the copied log completely, and sets the first and the last moment to which the backup can be restored.
+// newest is the time of the newest commit in the checkpoint, in Unix microseconds, or 0 if there is no commit.
 func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error {
 	past := b.f.log(&b.info)
 	if err := checkLog(ctx, past, b.from, end); err != nil {
@@ -452,7 +454,7 @@ func checkLog(ctx context.Context, past *past.Log, from, end wal.Mark) error {
 	for _, m := range []wal.Mark{from, end} {
 		got, err := past.Chain(ctx, m.LSN)
 		if err != nil {
-			return fmt.Errorf("the log at %d: %w", m.LSN, unread(err))
+			return fmt.Errorf("reading the log at position %d: %w", m.LSN, unread(err))
 		}
 		if got != m {
 			return &errs.CorruptionError{Path: backupWAL, Offset: -1, LSN: m.LSN, Err: errors.New("chain hash mismatch")}

@@ -128,7 +128,8 @@ func isListed(name string) bool {
 	return k != nil && base != "" && places.Local(name) == nil && (k.Tree() || !strings.Contains(base, "/"))
 }
 
-// documentMost returns the maximum number of bytes of a file that is listed: what a store reads of its kind.
+// documentMost returns the maximum number of bytes of a listed file: the maximum that a store reads for a document of
+// that kind. name is the path of the file in the backup.
 func documentMost(name string) int64 {
 	folder, _, _ := strings.Cut(name, "/")
 	switch k := kind.Filing(folder); {

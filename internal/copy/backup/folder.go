@@ -162,7 +162,8 @@ func (t *target) mounted() bool {
 	return err == nil && info.Mode.IsDir() && vfs.IsMount(fsys, t.dir)
 }
 
-// below returns the file system for an unfinished folder, its lock, and the final folder.
+// below returns a file system that follows no link inside the folder of the target, inside the unfinished folder part,
+// and at the path of the lock of part.
 func (t *target) below(part string) vfs.FS {
 	return vfs.Below(vfs.Below(vfs.Below(t.fs, t.dir), part), part+lockSuffix)
 }
@@ -361,8 +362,9 @@ func (n *newFolder) path(elem ...string) string {
 	return filepath.Join(append([]string{n.part}, elem...)...)
 }
 
-// finish syncs everything, and renames the folder to its final name. The parameter last is the name of the file that
-// marks the folder as complete, "" for no such file; data is the content of that file.
+// finish syncs everything in the folder, and renames the folder to its final name. folders are the paths of its
+// subfolders. last is the name of the file that marks the folder as complete, "" for no such file; data is the content
+// of that file.
 func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 	if n.barrier != nil {
 		if err := n.barrier.Sync(); err != nil {

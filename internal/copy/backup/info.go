@@ -148,7 +148,7 @@ func parseInfo(dir string, b []byte) (repair.BackupInfo, error) {
 		_, err = featuresOf(&i)
 	}
 	if err == nil && (i.SegmentSize < segment.MinSize || i.SegmentSize > segment.MaxSize) {
-		err = fmt.Errorf("invalid segment size %d", i.SegmentSize)
+		err = fmt.Errorf("the segment size %d is outside the valid range", i.SegmentSize)
 	}
 	if err != nil {
 		return i, damagedBackup(repair.BackupName, err)

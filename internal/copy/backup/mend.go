@@ -27,7 +27,7 @@ import (
 // bits corrected, which the checksums of the frames prove; from the log of the store, if it reaches
 // back so far; or as far as it is sound, with holes. The backup itself is never changed.
 
-// stretch is a range of a log.
+// stretch is a range of a log. It begins at the mark from and ends at the position to.
 type stretch struct {
 	past *past.Log
 	from wal.Mark
@@ -37,7 +37,9 @@ type stretch struct {
 // mendMost is the maximum number of bits that are corrected in one log: after each correction the log is read again.
 const mendMost = 64
 
-// log decides which range of the log of the backup is read, and reports the damage in that range.
+// log returns the log from which the range of the backup's log is read, and reports damage in that range. This is the
+// log of the backup, if necessary with corrected bits, or the log of the store that was backed up, if only that log is
+// intact. If both are damaged, it is the log of the backup with gaps. With Strict, damage is an error.
 func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) {
 	own := r.backupLog()
 	err := checkLog(ctx, own, from, end)
@@ -82,7 +84,7 @@ func holeIn(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
 }
 
-// firstHole returns the error of the first damaged place that is not a known gap.
+// firstHole returns the error of the first damaged place that is not a known gap, or nil if there is none.
 func firstHole(ctx context.Context, past *past.Log, from, end wal.Mark) error {
 	for _, err := range past.Entries(ctx, from, end.LSN) {
 		if gap := (*errs.GapError)(nil); err != nil && !errors.As(err, &gap) {
@@ -100,8 +102,8 @@ func damagedLog(err error) string {
 	return backupWAL
 }
 
-// passed reports a hole in the log as damage of the backup. It returns true if the restore continues after the
-// hole.
+// passed reports whether err is a hole in the log after which the restore continues. If so, passed reports the hole as
+// damage of the backup.
 func (r *restore) passed(err error) bool {
 	if !r.holed || !holeIn(err) {
 		return false
@@ -113,15 +115,15 @@ func (r *restore) passed(err error) bool {
 	return true
 }
 
-// isLater reports whether err is a gap in the log of the living store that does no harm: the gap is after the
-// requested position and after the position from which the backup is complete.
+// isLater reports whether err is a gap that does no harm in the log of the store that was backed up: the gap is after
+// the requested position, and not before the position from which the backup is complete.
 func (r *restore) isLater(err error) bool {
 	gap := (*errs.GapError)(nil)
 	at := max(r.s.LSN, r.until)
 	return errors.As(err, &gap) && at != 0 && gap.From > at && gap.From >= r.info.Whole
 }
 
-// unmet reports the damage because of which the log is read with holes, unless passed has already reported a hole. The
+// unmet reports the damage because of which the log is read with holes, if the restore has read none of the holes. The
 // document files have the data of the damaged part.
 func (r *restore) unmet() {
 	if r.cause != nil {

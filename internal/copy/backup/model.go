@@ -32,11 +32,12 @@ import (
 // previous model, and has the results of a re-embedding, which are the vectors by which those
 // documents are searched.
 
-// standingTries is the maximum number of attempts of standing: an attempt fails if the index was replaced meanwhile.
+// standingTries is the maximum number of times that backup.standing tries again because the index was replaced
+// meanwhile.
 const standingTries = 4
 
-// standing returns the checkpoint with the position of the files, and sets the model as of that
-// position.
+// standing returns the checkpoint, which has the position up to which the store's files are flushed, and sets the
+// field model to the embedding model as of that position.
 func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 	for try := 0; ; try++ {
 		c, err := b.s.Log.Checkpoint()
@@ -151,18 +152,18 @@ func backedRecords(ctx context.Context, f vfs.File) (int64, error) {
 	return whole, err
 }
 
-// overwritten reports whether a file of records is being overwritten. Overwriting starts at the
-// beginning of the file: if that is unchanged, everything read before was intact.
+// overwritten reports whether a file of records is being overwritten. Overwriting starts at the beginning of the file:
+// as long as the beginning is unchanged, everything that was read before was intact.
 func overwritten(f vfs.File) bool {
 	var head [8]byte
 	_, err := f.ReadAt(head[:], 0)
 	return err == nil && head == [8]byte{}
 }
 
-// models records the models as of the start of the log and as of the reading of config.json. If a
-// model was ever named, it raises the format, so that programs that do not know models refuse the
-// backup. A change of the model is written to config.json after its entry in the log, so
-// config.json cannot name a model that is missing here.
+// models records, in the description of the backup, the embedding model at the beginning of the copied log and the
+// newest one. If the store ever named a model, models raises the format of the backup, so that programs that do not
+// know models refuse the backup. A change of the model is written to config.json after its entry in the log, and
+// models is called after config.json was read. So config.json cannot name a model that is missing here.
 func (b *backup) models(ctx context.Context) error {
 	if err := b.s.CatchUp(ctx); err != nil {
 		return err
@@ -236,7 +237,8 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *repair.Ba
 	if st, err := f.Stat(); err != nil {
 		return err
 	} else if st.Size != info.Computed.Size { // do not read a sparse file to its end
-		return damagedBackup(places.Computed, fmt.Errorf("the file has %d bytes, not %d", st.Size, info.Computed.Size))
+		return damagedBackup(places.Computed, fmt.Errorf("the file has %d bytes, but %d were backed up", st.Size,
+			info.Computed.Size))
 	}
 	h := sha256.New()
 	buf := make([]byte, copyPiece)
@@ -286,8 +288,9 @@ func (r *Restored) Older(name string) bool {
 // By returns the number of the writer of a file, such as memories/x.json; 0 if unknown.
 func (r *Restored) By(name string) uint32 { return r.by[xxhash.Sum64String(name)] }
 
-// settled reports whether config.json names the restored model. The result is false if the model was switched after the
-// restored moment, or if a name was given to the vectors of a store without contents.
+// settled reports whether config.json names the restored model. The result is false if the model was switched after
+// the restored moment, or if only its name was changed to another name, as a re-embedding does in a store without
+// contents.
 func (r *Restored) settled() bool {
 	m, l := &r.Model, &r.Later
 	return m.Since == l.Since && (m.Name == l.Name || m.Name == "" || l.Name == "")
@@ -303,9 +306,9 @@ func (r *restore) takeModel(e *wal.Entry) error {
 	return nil
 }
 
-// note records whether a document's vector is by the previous model. For a version in the log, version and number are
-// the log position and the vector number. For an older document version is 0, and marked is true if the list of the
-// backup marks the vector as one by the previous model.
+// note records whether the vector in the file called name is by the previous model. If the version of the document is
+// from a log, version is its log position, and number is the number of its vector. Otherwise version is 0, and marked
+// reports whether the list of the backup marks the vector as one by the previous model.
 func (r *restore) note(name string, marked bool, version uint64, number int64) {
 	model := &r.restored.Model
 	older := model.Older(version, number)

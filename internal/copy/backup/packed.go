@@ -191,7 +191,8 @@ type inOrder struct {
 
 func (o *inOrder) WriteAt(b []byte, off int64) (int, error) {
 	if off != o.at {
-		return 0, fmt.Errorf("writing at byte %d, after byte %d: %w", off, o.at, errors.ErrUnsupported)
+		return 0, fmt.Errorf("cannot write at byte %d, only at the end, which is byte %d: %w", off, o.at,
+			errors.ErrUnsupported)
 	}
 	n, err := o.w.Write(b)
 	o.at += int64(n)
@@ -215,8 +216,8 @@ func (f *packedForm) segment(name string, write func(out io.WriterAt) error) err
 }
 
 // checkSegments copies the log again, and compares the bytes with those that were written. It is called after the log
-// was verified: a segment that was read wrongly, or recycled while it was copied because nothing holds the log of a
-// read-only store, differs.
+// was verified. The comparison finds a segment that was read wrongly, and a segment that was recycled while it was
+// copied: nothing holds the log of a read-only store.
 func (f *packedForm) checkSegments(ctx context.Context) error {
 	for _, c := range f.copied {
 		if err := ctx.Err(); err != nil {

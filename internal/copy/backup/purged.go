@@ -6,10 +6,10 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// wasPurged reports whether a document of the backup was purged after the backup and before the restored moment. A
-// purge erases the log entries of a document, including the entry of its deletion. So the document is no longer in the
-// living store, and no entry after the restored moment deletes it either. Restoring it would create a state that never
-// existed.
+// wasPurged reports whether a document of the backup was purged after the backup and before the restored moment. It
+// looks at the store that was backed up. A purge erases the log entries of a document, including the entry of its
+// deletion. So the document is no longer in that store, and no entry after the restored moment deletes it either.
+// Restoring the document would create a state that never existed.
 func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool, error) {
 	k := kind.At(name)
 	if k == nil || !k.IsDocument(k.Below(name)) || r.s.Has == nil {
@@ -31,8 +31,8 @@ func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool
 	return !r.deleted[k.Key(c.ID)], nil
 }
 
-// lookForPurges sets the field purged: it becomes true if a purge has erased frames of the living store's log up to the
-// restored moment.
+// lookForPurges sets the field purged to whether a purge has erased frames in the log of the store that was backed up,
+// up to the restored moment.
 func (r *restore) lookForPurges(ctx context.Context) error {
 	part, ok := r.living()
 	if !ok {
@@ -53,13 +53,15 @@ func (r *restore) lookForPurges(ctx context.Context) error {
 	return err
 }
 
-// living returns the range of the living store's log that the restore reads; ok is false if it reads none.
+// living returns the range that the restore reads from the log of the store that was backed up; ok is false if the
+// restore does not read that log.
 func (r *restore) living() (stretch, bool) {
 	last := r.past[len(r.past)-1]
 	return last, r.s.Living != nil && last.past == r.s.Living
 }
 
-// deletedLater collects the keys of the documents that the living store deleted after the restored moment.
+// deletedLater collects the keys of the documents that were deleted after the restored moment in the store that was
+// backed up.
 func (r *restore) deletedLater(ctx context.Context) error {
 	r.deleted = map[string]bool{}
 	part, _ := r.living()

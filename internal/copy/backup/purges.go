@@ -21,8 +21,9 @@ import (
 // purgesMost is the maximum size of files.purges that is read.
 const purgesMost = 1 << 30
 
-// purges writes files.purges, the list of what was purged below the end of the log. A document that was copied and
-// purged afterwards is in the backup, so the backup must list that purge too.
+// purges writes files.purges, the list of the purges that the store has recorded, without those of this store at or
+// after the log position end. If a document was purged after it was copied, the backup has the document, so the list
+// must have that purge too.
 func (b *backup) purges(end wal.LSN) error {
 	list, err := b.s.Purges()
 	if err != nil {
@@ -69,12 +70,13 @@ func checkPurges(fsys vfs.FS, dir string, info *repair.BackupInfo) error {
 	return err
 }
 
-// readPurges collects the purges that the backup and the living store have recorded.
+// readPurges collects the purges that are recorded in the backup and in the store that was backed up.
 func (r *restore) readPurges() error {
 	r.gone = new(purgefile.Table)
 	c, err := purgesIn(r.from, r.s.Backup, &r.info)
 	if r.tolerated(err) {
-		r.noteDamage(backupPurges, reason(err), "texts were restored whose purge is recorded only in the damaged part")
+		r.noteDamage(backupPurges, reason(err), "texts may have been restored although they were purged: the "+
+			"damaged part records such purges")
 		err = nil
 	}
 	if err != nil {
@@ -105,8 +107,8 @@ func (r *restore) leaveOut() {
 	}
 }
 
-// hidden reports whether a file of the backup has purged content. The file is one that no entry of the logs has
-// changed.
+// hidden reports whether the file called name in the backup has purged content. It is called for files that no entry
+// of the logs has changed.
 func (r *restore) hidden(name string, data []byte) bool {
 	k := kind.At(name)
 	if k == nil || !k.IsDocument(k.Below(name)) || !r.purges() {

@@ -59,8 +59,9 @@ func (r *restore) tolerated(err error) bool {
 // flippedMost is the maximum number of bytes that unflip hashes.
 const flippedMost = 1 << 30
 
-// unflip searches the single bit of b that must be flipped so that the function right returns true, and leaves that bit
-// flipped. It returns false, and leaves b unchanged, if no such bit exists.
+// unflip searches the single bit of b that must be flipped so that the function right returns true, and leaves that
+// bit flipped. It returns false, and leaves b unchanged, if no such bit exists, if the search would hash more than
+// flippedMost bytes, or if ctx has ended.
 func unflip(ctx context.Context, b []byte, right func([]byte) bool) bool {
 	if len(b)*len(b)*8 > flippedMost {
 		return false
@@ -204,7 +205,7 @@ const (
 	hexes    = 2 * sha256.Size
 )
 
-// oldLine is the readable part of a line.
+// oldLine is the readable part of a line in a damaged files.sha256.
 type oldLine struct {
 	sum   string
 	older bool
@@ -285,7 +286,9 @@ func (r *restore) mtime(fsys vfs.FS, name string) time.Time {
 	return info.Mtime
 }
 
-// deliver writes a document with verified bytes to the restored store.
+// deliver writes a document with verified bytes to the restored store, unless the document was purged. version is the
+// log position of the document's version, and number is the number of its vector; both are 0 if the document is not
+// from a log.
 func (r *restore) deliver(f listedFile, data []byte, mtime time.Time, version uint64, number int64) error {
 	if path.Dir(f.name) == places.Working {
 		return r.scope(f.name, data)
@@ -381,7 +384,7 @@ func (r *restore) backupLog() *past.Log {
 	return &past.Log{FS: r.from, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
 }
 
-// nothingLeft returns an error if nothing in the backup could be restored.
+// nothingLeft returns an error if no document was restored and damaged content is missing.
 func (r *restore) nothingLeft() error {
 	if r.report.Memories+r.report.Assemblies+r.report.Scopes+sum(r.report.Others) > 0 {
 		return nil

@@ -63,14 +63,14 @@ type RestoreSource struct {
 	Open func(ctx context.Context, dir string, as *Restored) error
 }
 
-// versionMargin is the distance between the versions of a restored store and the newest known
-// version of the old store: no version of the old store that a program holds may match. The old
-// store may have continued, and used more versions than the backup has.
+// versionMargin is the distance between the versions of a restored store and the newest known version of the old
+// store. A program may still have a version of the old store, and that version must not match a version of the
+// restored store. The old store may have continued, and used more versions than the backup has.
 const versionMargin = 1 << 40
 
 // Restore creates a new store from a backup, as of a moment. The moment must be after the position from which the
-// backup is complete, and the log, the backup's and the living store's, must be unbroken up to the moment: otherwise
-// the error is a *MomentError or a *errs.TruncatedError.
+// backup is complete. The log, first that of the backup and then that of the store that was backed up, must be
+// unbroken up to the moment. Otherwise the error is a *MomentError or a *errs.TruncatedError.
 //
 // The folder gets its name only when it is complete and verified.
 func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport, err error) {
@@ -214,13 +214,14 @@ func (r *restore) choose(ctx context.Context) error {
 	last := end.LSN
 	if l := r.s.Living; l != nil && r.s.To > end.LSN {
 		if l.Geometry != geometryOf(&r.info) {
-			return fmt.Errorf("%w: the log belongs to another store", errs.ErrInvalid)
+			return fmt.Errorf("%w: the log does not belong to the store that was backed up", errs.ErrInvalid)
 		}
 		if m, err := l.Chain(ctx, end.LSN); err != nil || m != end {
 			if err == nil || errors.Is(err, errs.ErrNotFound) {
 				err = fmt.Errorf("%w: the log diverged after the backup", errs.ErrInvalid)
 			}
-			return fmt.Errorf("continuing in the log of the store at %d, the end of the backup: %w", end.LSN, err)
+			return fmt.Errorf("continuing in the log of the store at position %d, the end of the backup: %w", end.LSN,
+				err)
 		}
 		r.past = append(r.past, stretch{l, end, r.s.To})
 		last = r.s.To

@@ -22,8 +22,9 @@ func (r *restore) takeWork(e *wal.Entry) {
 	}
 }
 
-// scope reads the file of a scope in the backup. It writes the scope to the restored store, unless the log has changes
-// of the scope.
+// scope reads the file of a working-memory scope in the backup, and writes the scope to the restored store. If the log
+// has changes of the scope, it only keeps the contents, to which these changes are applied later. It omits a scope
+// that was purged.
 func (r *restore) scope(name string, data []byte) error {
 	f, err := working.DecodeFile(data)
 	if err != nil {
@@ -40,7 +41,8 @@ func (r *restore) scope(name string, data []byte) error {
 	return r.putScope(name, f)
 }
 
-// playWork applies an entry of working memory that the backup's state does not include.
+// playWork applies e, if e is an entry of working memory, to its scope. It omits an entry that the scope's file in the
+// backup includes already, or whose data was purged.
 func (r *restore) playWork(codec *record.Codec, e *wal.Entry) error {
 	if len(e.Key) < 2 || e.Key[0] != record.Working {
 		return nil

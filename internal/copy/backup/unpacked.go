@@ -98,7 +98,8 @@ func openGiven(fsys vfs.FS, f vfs.File, size int64, path string, unseal repair.U
 	p.file = f
 	h := p.p.Header()
 	if i, err := ReadInfo(p, path); err == nil && h != (pack.Header{}) && (h.Store != i.Store || h.LSN != i.From.LSN) {
-		return nil, damagedBackup(filepath.Base(path), errors.New("the header belongs to another backup"))
+		return nil, damagedBackup(filepath.Base(path), errors.New("the header belongs to another backup than the "+
+			"content"))
 	}
 	return p, nil
 }
@@ -183,8 +184,8 @@ func validName(name string) error {
 	return errors.New("a backup has no file of this name")
 }
 
-// packedFS is a file system in which the path of a packed backup is a folder that cannot be changed. Other paths are
-// those of the file system below.
+// packedFS is a file system in which the path of a packed backup is a folder that cannot be changed. All other paths
+// are those of the embedded file system.
 type packedFS struct {
 	vfs.FS
 	at   string

@@ -90,7 +90,8 @@ func (l *writersList) close() {
 	}
 }
 
-// writers completes files.writers with the descriptions below end, the end of the log.
+// writers completes files.writers with the descriptions of the writers that the log explains below end, the end of the
+// log.
 func (b *backup) writers(end wal.LSN) error {
 	list, err := b.s.Writers()
 	if err != nil {
@@ -177,7 +178,7 @@ type writers struct {
 	by     map[uint64]uint64 // the same as listed, for the documents that are restored
 }
 
-// readWriters reads the backup's files.writers. If it is damaged, the descriptions that verify are
+// readWriters reads the backup's files.writers. If the file is damaged, the descriptions with a correct checksum are
 // still used for documents in the log.
 func (r *restore) readWriters() error {
 	r.writers = &writers{listed: map[uint64]uint64{}, by: map[uint64]uint64{}}
@@ -213,7 +214,7 @@ func (ws *writers) explain(e *wal.Entry) error {
 	return nil
 }
 
-// keep records the writer of a restored file, as the backup lists it.
+// keep records the writer of a restored file that files.writers of the backup names.
 func (ws *writers) keep(name string) {
 	key := xxhash.Sum64String(name)
 	if at := ws.listed[key]; at != 0 {
@@ -221,7 +222,8 @@ func (ws *writers) keep(name string) {
 	}
 }
 
-// wrote records the writer of a version in the log.
+// wrote records the writer of the file called name, whose version is in the log. number is the number of the writer in
+// the entry of the version.
 func (ws *writers) wrote(name string, number uint32, version uint64) {
 	if w, ok := ws.table.Of(number, version); ok {
 		ws.by[xxhash.Sum64String(name)] = w.Since

@@ -87,9 +87,9 @@ func (m *migrate) settled(pos wal.LSN) error {
 	return writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode)
 }
 
-// pass visits all memories. It writes the copy of each memory whose size or time differs, or, with compare, whose
-// bytes differ. It removes the copies of memories that no longer exist. It returns a log position: the copy includes
-// all changes before that position.
+// pass visits all memories. It writes the copy of each memory whose size or time differs from the copy's or, if
+// compare is true, whose bytes differ. It removes the copies of memories that no longer exist. It returns a log
+// position: the copy includes all changes before that position.
 func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN, error) {
 	if err := m.live.CatchUp(ctx); err != nil {
 		return 0, err
@@ -156,8 +156,8 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 	return at, nil
 }
 
-// unreadable is the size that memory returns for a memory that cannot be read: its copy, if there
-// is one, stays.
+// unreadable is the size that migrate.memory returns for a memory that cannot be read. If such a memory has a copy,
+// the copy stays.
 const unreadable = -2
 
 // memory updates the copy of one memory. It returns the memory's size, -1 if the memory does not exist, or unreadable.
@@ -236,10 +236,9 @@ func (m *migrate) removeDiffering(ctx context.Context, d *backup.Documents) erro
 	return nil
 }
 
-// catchUp copies the memories that the log records as changed since position pos. It then copies the memories that
-// were changed in the meantime, and so on, until few are left or catchUps rounds were made. If the log no longer
-// has a part of the entries, catchUp visits all memories. It returns the position up to which the copy includes
-// all changes.
+// catchUp copies the memories that the log records as changed since position pos. It repeats this for the memories
+// that were changed in the meantime, until few are left or catchUps passes were made. If the log no longer has a part
+// of the entries, catchUp visits all memories. It returns the position up to which the copy includes all changes.
 func (m *migrate) catchUp(ctx context.Context, pos wal.LSN) (wal.LSN, error) {
 	for range catchUps {
 		if err := m.live.CatchUp(ctx); err != nil {
@@ -319,7 +318,7 @@ func (m *migrate) changed(ctx context.Context, id string) error {
 	return nil
 }
 
-// write replaces a file of the copy by a rename.
+// write writes a file of the copy under a temporary name, and then renames it, which replaces an existing file.
 func (m *migrate) write(name string, data []byte, mtime time.Time) error {
 	return m.put(name, mtime, func(f vfs.File) error {
 		_, err := f.WriteAt(data, 0)

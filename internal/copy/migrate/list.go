@@ -55,7 +55,8 @@ func (m *migrate) writeList() error {
 	return err
 }
 
-// readList returns the list of files that the migration with this id copied; or nil if that migration has left no list.
+// readList returns the list of files that the migration with this id copied. It returns nil if that migration has left
+// no list, or if the list is damaged.
 func (m *migrate) readList(id uuid.UUID) (map[uint64]bool, error) {
 	b, err := vfs.ReadFile(m.fs, m.from(movedList), places.ListMost)
 	if errors.Is(err, fs.ErrNotExist) {

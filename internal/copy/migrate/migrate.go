@@ -95,8 +95,8 @@ func (m *migrate) progress(step string, done, total int64) {
 	}
 }
 
-// apart returns an error if the new place is the old one, inside it, or contains it, by name or
-// through links.
+// apart returns an error if the new place is the same folder as the old place, is inside that folder, or contains that
+// folder, by name or through links.
 func (m *migrate) apart() error {
 	refuse := func(how string) error {
 		return fmt.Errorf("%s %s %s: %w → give the path of a folder outside the store",
@@ -255,7 +255,8 @@ func (m *migrate) startOver() error {
 
 const migrationLock = "migrate.lock"
 
-// take locks the new place against another migration; its method close releases the lock.
+// take locks the new place against another migration. Before, it checks that the folder is empty or has an unfinished
+// migration. migrate.close releases the lock.
 func (m *migrate) take() (err error) {
 	names, err := vfs.Contents(m.fs, m.s.To)
 	if err != nil {
@@ -303,8 +304,8 @@ func (m *migrate) empty(names []string) error {
 }
 
 // bare reports whether a folder of a store has only folders, locks, and other files that record which processes use
-// the store. Such files are left by a process that opened the folder after the store was moved away, and found that
-// out when it had open.lock (wal.Options.Resides).
+// the store. A process leaves such files if it opened the folder after the store was moved away: it notices the move
+// only after it has taken open.lock (wal.Options.Resides).
 func (m *migrate) bare(rel string, depth int) bool {
 	info, err := m.fs.Stat(m.to(rel))
 	if err != nil || !info.Mode.IsDir() || depth == 0 {
@@ -407,7 +408,8 @@ func (m *migrate) close() error {
 	return err
 }
 
-// explain adds to an error about a full disk the number of bytes that are needed, and how to continue.
+// explain returns err. If err is about a full disk, the result also has the number of bytes that are needed, and
+// explains how to continue.
 func (m *migrate) explain(err error) error {
 	if !vfs.IsDiskFull(err) {
 		return err

@@ -182,10 +182,11 @@ func (c *mirror) file(name string) error {
 	return err
 }
 
-// replaceable returns nil if a copy whose size and time are equal to its file's but whose bytes differ may be written
-// again, and an error if the copy may be the good one. Rewriting is permitted for a document: this run has compared
-// its copy with the store's document and with the hash in the index. It is also permitted for an archived copy of a
-// segment, whose blocks have checksums. All other files are checked when the copy is verified.
+// replaceable returns nil if a copy may be written again whose bytes differ from those of its file although size and
+// time are equal, and an error if the copy may be the good one. For a document it always returns an error: the next
+// run compares the copy with the store's document. For an archived copy of a segment, whose blocks have checksums, it
+// returns an error if the file is damaged and the copy is not. It returns nil for all other files, which are checked
+// when the copy is verified.
 func (c *mirror) replaceable(name string) error {
 	m := c.m
 	top, _, _ := strings.Cut(filepath.ToSlash(name), "/")

@@ -123,7 +123,8 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 		return fmt.Errorf("%s now contains another store: %w", m.s.To, errs.ErrInvalid)
 	}
 	if old, err := wal.ReadCheckpoint(m.fs, m.s.From); err == nil && old.Attested.LSN > c.Attested.LSN {
-		return fmt.Errorf("the log of %s ends at %d, before the end of the log of %s (%d): %w", m.s.To, c.Attested.LSN,
+		return fmt.Errorf("the log of %s ends at position %d, before the end of the log of %s (%d): %w", m.s.To,
+			c.Attested.LSN,
 			m.s.From,
 			old.Attested.LSN, errs.ErrInvalid)
 	}

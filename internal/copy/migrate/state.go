@@ -102,8 +102,8 @@ func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
 	return m, ok, err
 }
 
-// noteTwice writes the note to its two files, unless they exist. It does not write the second one if the folder has no
-// wal/.
+// noteTwice writes the note, which has the path of the new place, to two files in the old place: moved.json and
+// wal/moved.json. It keeps a file that exists. If the folder wal/ is missing, noteTwice writes only moved.json.
 func noteTwice(fsys vfs.FS, dir string, note *moved, mode fs.FileMode) error {
 	for _, name := range []string{places.MovedName, filepath.FromSlash(places.SecondNote)} {
 		_, err := fsys.Stat(filepath.Join(dir, name))
@@ -182,12 +182,13 @@ func elsewhere(volume, copyVolume string) bool {
 	return strings.HasPrefix(strings.ReplaceAll(volume, `\`, "/"), "//") && !strings.EqualFold(volume, copyVolume)
 }
 
-// settle completes a migration whose note was found in the old place. The process that wrote the note may have been
-// killed before the rename of the note was durable. Without the sync of the folder, a power failure could undo the
-// rename, and then the old place and the new place would each be the store.
+// settle completes a migration whose note was found in the old place: it syncs the folder from, the old place, and
+// removes migrate.json in the folder dir, the new place. The process that wrote the note may have been killed before
+// the rename of the note was durable. Without the sync, a power failure could undo the rename, and then the old place
+// and the new place would each be the store.
 func settle(fsys vfs.FS, from, dir string) error {
 	if err := fsys.SyncDir(from); err != nil {
-		return fmt.Errorf("syncing the note in %s: %w: %w", from, errs.ErrSyncFailed, err)
+		return fmt.Errorf("syncing the folder %s: %w: %w", from, errs.ErrSyncFailed, err)
 	}
 	return removeState(fsys, dir)
 }

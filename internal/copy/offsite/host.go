@@ -81,7 +81,8 @@ func (h *Host) warn(err error) {
 // mostPause is the longest pause after an error.
 const mostPause = time.Minute
 
-// Run sends until ctx ends. After an error it pauses and tries again; the pause grows up to mostPause.
+// Run sends the store's changes to the copy until ctx ends. After an error it pauses and tries again; the pause grows
+// up to mostPause.
 func (h *Host) Run(ctx context.Context) {
 	pause := time.Duration(0)
 	for ctx.Err() == nil {
@@ -114,8 +115,9 @@ func (h *Host) Run(ctx context.Context) {
 func (h *Host) sleep(ctx context.Context, d time.Duration) error { return h.c.Sender.Sleep(ctx, d) }
 
 // waitForChange waits after sending has failed with the error cause. If cause matches sender.ErrStopped, it waits
-// until the place changes; otherwise it waits until the place changes or the pause has passed. A *sender.LostError
-// does not count as stopped: another disk may be mounted at the place for a while, and the copy may come back.
+// until the place changes or is removed; otherwise it waits at most for the time pause. A *sender.ClaimedError or a
+// *sender.LostError does not count as stopped: another disk may be mounted at the place for a while, and the copy may
+// come back.
 func (h *Host) waitForChange(ctx context.Context, place Place, cause error, pause time.Duration) {
 	lost, claimed := (*sender.LostError)(nil), (*sender.ClaimedError)(nil)
 	stopped := errors.Is(cause, sender.ErrStopped) && !errors.As(cause, &lost) && !errors.As(cause, &claimed)
@@ -129,9 +131,9 @@ func (h *Host) waitForChange(ctx context.Context, place Place, cause error, paus
 	}
 }
 
-// follow sends to a place until the place changes, ctx ends or sending stops. If the remote cannot be opened, for
-// example because its credentials are missing, follow does not take follow.lock: another process may have the
-// credentials.
+// follow sends the store's changes to the copy at a place, until the place changes, ctx ends or sending stops. If the
+// remote cannot be opened, for example because its credentials are missing, follow does not take follow.lock: another
+// process may have the credentials.
 func (h *Host) follow(ctx context.Context, place Place) (err error) {
 	o := h.c.Sender
 	o.Erase = place.Erase

@@ -20,8 +20,8 @@ import (
 	"github.com/varve-db/varve/remote/sealed"
 )
 
-// Keys are the keys of a sealed copy that a machine keeps, in a file beside the place that only the user can read. With
-// these keys a program can add to the copy, but cannot open what was sent.
+// Keys are the keys of a sealed copy that a machine keeps, in a file that only the user can read, beside the record of
+// the copy's place. With these keys a program can add to the copy, but cannot open what was sent.
 type Keys struct {
 	Format     int      `json:"format"`
 	Recipients []string `json:"recipients"` // public keys
@@ -39,7 +39,7 @@ type Sealer func(recipients []string) (sealed.Seal, error)
 func (p *Places) Keys() (k Keys, err error) {
 	name := p.path("keys")
 	if p.State == "" {
-		return k, fmt.Errorf("keys of a copy: %w", errs.ErrNotFound)
+		return k, fmt.Errorf("reading the keys of the copy: %w", errs.ErrNotFound)
 	}
 	b, err := vfs.ReadFile(p.FS, name, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -61,14 +61,16 @@ func (p *Places) Keys() (k Keys, err error) {
 	}
 	if err := json.Unmarshal(b, &k); err != nil {
 		// The error of package json could quote a key.
-		return Keys{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("not the keys of a copy")}
+		return Keys{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the file does not contain the " +
+			"keys of a copy")}
 	}
 	switch {
 	case k.Format > keysFormat:
 		return Keys{}, &errs.NewerError{Path: name, Format: uint64(k.Format), Reads: keysFormat}
 	case k.Format < 1, len(k.Chain) != sealed.KeySize, len(k.Recipients) == 0,
 		len(k.Seed) != ed25519.SeedSize && len(k.Seed) != 0:
-		return Keys{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("a key is missing")}
+		return Keys{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("a key is missing or has the " +
+			"wrong length")}
 	}
 	return k, nil
 }
@@ -174,9 +176,9 @@ func (k *Keys) Options(seal sealed.Seal, random io.Reader) (o sealed.Options, er
 	return o, nil
 }
 
-// Opened returns the sealed remote over r if the copy of the store is sealed. It returns r itself if the copy is not
-// sealed, or if r is a sealed remote already. unseal may be nil: then only the machine's own keys are available, and
-// what was sent cannot be read.
+// Opened returns a remote that reads and writes the copy of the store through r. If the copy is sealed, this is a
+// sealed.Remote that uses r. If the copy is not sealed, or if r is a sealed.Remote already, it is r itself. unseal may
+// be nil: then only the machine's own keys are available, and what was sent cannot be read.
 func (p *Places) Opened(ctx context.Context, r remote.Remote, seal Sealer, unseal sealed.Unseal, random io.Reader) (
 	remote.Remote, error) {
 	if _, ok := r.(*sealed.Remote); ok {

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Proven returns a *sealed.OlderError unless a piece or a snapshot of the copy ends at the position in known, or at a
-// later one. If the copy is sealed, only signed pieces and snapshots count. The newest entry that the place claims to
-// have proves nothing.
+// Proven returns nil if a piece or a snapshot of the copy ends at the position in known, or at a later one. Otherwise
+// it returns a *sealed.OlderError. If the copy is sealed, only signed pieces and snapshots count. The newest entry
+// that the remote claims to have proves nothing.
 func Proven(ctx context.Context, r remote.Remote, known sealed.Known) error {
 	epochs, err := r.Epochs(ctx)
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
@@ -52,9 +52,9 @@ func Proven(ctx context.Context, r remote.Remote, known sealed.Known) error {
 	return known.Check(r.Place(), &best)
 }
 
-// provenBy reports whether a sound piece of an epoch, read from the position from on, ends at or after the
-// position in known. If no such piece exists, provenBy sets best to the furthest end of a sound piece, unless best
-// is already further.
+// provenBy reports whether a sound piece of an epoch ends at or after the position in known. from is the position at
+// which it begins to read the pieces; see remote.Remote.Read. If no such piece exists, provenBy sets best to the
+// furthest end of a sound piece, unless best is already further.
 func provenBy(ctx context.Context, r remote.Remote, epoch uint64, from segment.LSN, known sealed.Known,
 	best *remote.Position) (bool, error) {
 	for p, err := range r.Read(ctx, epoch, from) {

@@ -36,10 +36,10 @@ type Target struct {
 	Inline               bool // write all files in the goroutine of the caller
 }
 
-// Kind is the kind in the mark of a folder that is being filled.
+// Kind is the kind (vfs.Mark) in the mark of a folder that Materialize is filling.
 const Kind = "clone"
 
-// Moment is a moment of a copy.
+// Moment describes the moment of a remote copy to which Materialize has restored a store.
 type Moment struct {
 	Epoch uint64
 	Store uuid.UUID
@@ -92,7 +92,7 @@ func (e *MomentError) Error() string {
 // Unwrap makes the error match errs.ErrNotFound.
 func (e *MomentError) Unwrap() error { return errs.ErrNotFound }
 
-// DamagedError reports that damage of a copy prevents the restoring of a moment. It matches the damage.
+// DamagedError reports that damage of a copy prevents the restoring of a moment. It matches what Err matches.
 type DamagedError struct {
 	Place string
 	At    time.Time // zero: the newest moment
@@ -114,7 +114,7 @@ func (e *DamagedError) Error() string {
 		strings.ReplaceAll(e.Err.Error(), "\n", "; "), fix)
 }
 
-// Unwrap makes the error match the damage.
+// Unwrap returns Err, the damage.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
 // Materialize makes a store from a remote, with the content of the given moment; the zero time means the newest
@@ -208,8 +208,8 @@ func (a *attempts) epoch(ctx context.Context, c *choice) (m Moment, done bool, e
 	return m, false, &DamagedError{Place: a.r.Place(), At: a.at, Last: last, Err: errors.Join(unusable...)}
 }
 
-// Discard removes the folder with everything in it. It has the mark of an unfinished folder until nothing else is left,
-// also after a loss of power: half a store must not open.
+// Discard removes the folder with everything in it. Until nothing else is left in the folder, also after a loss of
+// power, the folder has the mark of an unfinished folder: half a store must not open.
 func (t *Target) Discard(store uuid.UUID) error {
 	var err error
 	if _, ok := vfs.Unfinished(t.FS, t.Dir); !ok {
@@ -247,7 +247,8 @@ func first(list []choice) (at time.Time) {
 	return at
 }
 
-// wrongClock reports whether the epoch may have a moment after its recorded end, because the clock was set back in it.
+// wrongClock reports whether the epoch may have a moment that is after the epoch's recorded end, because the clock was
+// set back during the epoch. at is the moment, and next is the following epoch.
 func (c *choice) wrongClock(at time.Time, next *remote.Epoch) bool {
 	if at.IsZero() || !at.After(c.epoch.Ended) || !at.Before(next.Began) {
 		return false
@@ -265,7 +266,8 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 		return nil, wrong, nil, err
 	}
 	if len(epochs) == 0 {
-		return nil, wrong, nil, fmt.Errorf("%s: %w: nothing was sent yet", r.Place(), remote.ErrNoRemote)
+		return nil, wrong, nil, fmt.Errorf("%s: %w: no store has sent anything to this place yet", r.Place(),
+			remote.ErrNoRemote)
 	}
 	snapshots, err := r.Snapshots(ctx)
 	switch {
@@ -356,7 +358,7 @@ func (f *filling) run(ctx context.Context) (m Moment, err error) {
 	geo, s := f.epoch.Geometry, f.snapshot
 	m = Moment{Epoch: f.epoch.Number, Store: geo.UUID, Log: f.epoch.Log}
 	if s.Geometry != geo || s.Log != f.epoch.Log && !f.earlier() {
-		return m, f.corrupt("belongs to another log than the pieces of epoch %d", s.Epoch)
+		return m, f.corrupt("belongs to another log than the pieces of epoch %d in the copy", s.Epoch)
 	}
 	if err := vfs.MkdirAll(f.t.FS, f.path("wal"), f.t.FolderMode); err != nil {
 		return m, err
@@ -495,9 +497,9 @@ func (f *filling) needs(e *past.Entry) {
 	}
 }
 
-// log writes the pieces from the snapshot's Begin on as segments. The snapshot's files need the log only from the
-// segment that contains position need; the log before that segment is history. If a piece of the history is damaged or
-// missing, the log in the folder begins after that piece, and the error is added to f.damage.
+// log writes the pieces of the log as segments, beginning at the snapshot's Begin. The snapshot's files need the log
+// only from the segment that contains position need; the log before that segment is history. If a piece of the history
+// is damaged or missing, the log in the folder begins after that piece, and the error is added to f.damage.
 func (f *filling) log(ctx context.Context, need segment.LSN) (err error) {
 	f.begin, f.end = f.snapshot.Begin, f.snapshot.Begin
 	from := f.begin.LSN
@@ -517,8 +519,8 @@ func (f *filling) log(ctx context.Context, need segment.LSN) (err error) {
 	return err
 }
 
-// pieces writes the pieces from a position on. need is the start of the first segment that the snapshot needs: damage
-// up to there is added to f.damage, and the log begins after it.
+// pieces writes the pieces of the log, beginning at the position from. need is the start of the first segment that the
+// snapshot needs. Damage before need is added to f.damage, and the log in the folder then begins after the damage.
 func (f *filling) pieces(ctx context.Context, from, need segment.LSN) error {
 	geo := f.epoch.Geometry
 	for p, err := range f.r.Read(ctx, f.epoch.Number, from) {
@@ -564,7 +566,8 @@ func (f *filling) fits(p *remote.Piece) error {
 	}
 	if f.end.LSN != 0 && p.From != f.end || p.Epoch != f.epoch.Number {
 		return &errs.CorruptionError{Path: f.r.Place(), Offset: -1, LSN: p.From.LSN,
-			Err: fmt.Errorf("a piece of epoch %d from %d follows position %d", p.Epoch, p.From.LSN, f.end.LSN)}
+			Err: fmt.Errorf("a piece of epoch %d begins at position %d, but should continue the earlier pieces of "+
+				"the copy, which end at position %d", p.Epoch, p.From.LSN, f.end.LSN)}
 	}
 	return nil
 }
@@ -581,7 +584,7 @@ func (f *filling) write(p *remote.Piece, pos segment.LSN) (err error) {
 		}
 		if f.number = n; geo.Offset(pos) != 0 {
 			return &errs.CorruptionError{Path: f.r.Place(), Offset: -1, LSN: pos,
-				Err: errors.New("the copy lacks the start of the segment")}
+				Err: errors.New("the copy lacks the beginning of the segment of the log that has this position")}
 		}
 		if err := f.out.Truncate(int64(geo.Size)); err != nil {
 			return err
@@ -630,7 +633,8 @@ func (f *filling) from(ctx context.Context, s *remote.Snapshot, end past.Mark) e
 	}
 	if end.LSN < c.Flushed.LSN || s.End.LSN < c.Flushed.LSN {
 		return &errs.CorruptionError{Path: f.r.Place(), Offset: -1,
-			Err: fmt.Errorf("snapshot %s has files of position %d, but the log in the copy ends at %d", s.ID,
+			Err: fmt.Errorf("snapshot %s has document files as of position %d of the log, but the log in the copy "+
+				"ends before that, at position %d", s.ID,
 				c.Flushed.LSN, min(end.LSN, s.End.LSN))}
 	}
 	c.Attested, c.Home, c.Mtimes = end, 0, [wal.Folders]int64{}
@@ -642,7 +646,7 @@ func (f *filling) from(ctx context.Context, s *remote.Snapshot, end past.Mark) e
 	return wal.NewCheckpoint(f.t.FS, f.t.Dir, c, f.t.FileMode)
 }
 
-// cut removes the segments that lie wholly before the mark begin, and all of the log after the mark end.
+// cut removes the segments that are completely before the mark begin, and the whole log after the mark end.
 func (f *filling) cut(begin, end past.Mark) error {
 	geo := f.epoch.Geometry
 	names, err := f.t.FS.ReadDir(f.path("wal"))

@@ -22,7 +22,8 @@ import (
 )
 
 // Place records on a machine where the copy of a store is. The record is in the folder of the user's state, outside of
-// every store, and bound to the folder of the store, so that neither a cloned nor a copied store connects to anything.
+// every store, and is valid only for one folder of the store. So a store that was cloned or copied to another folder
+// does not send to the copy.
 type Place struct {
 	Format int       `json:"format"`
 	URL    string    `json:"url"` // URL of the place, without credentials
@@ -51,7 +52,8 @@ type Places struct {
 // Sends reports whether the log is sent to the place.
 func (pl *Place) Sends() bool { return !pl.Clone && !pl.Ending }
 
-// real returns the folder of the store without links, so that the place is the same however the store is reached.
+// real returns the folder of the store without links. The names of the files about the copy depend on this path, so
+// they are the same no matter through which links the store is opened.
 func (p *Places) real() string {
 	return vfs.WithoutLinks(p.Dir)
 }
@@ -70,17 +72,19 @@ func (p *Places) ofStore(name string) bool {
 	return strings.HasPrefix(name, p.Store.String()+"-") && strings.HasSuffix(name, ".place.json")
 }
 
-// Keeper returns the keeper of the file in which the sender of this machine records its binding to the copy.
+// Keeper returns the keeper of the file in which the sender of this machine records which copy it sends to; see
+// sender.Binding.
 func (p *Places) Keeper() sender.Keeper { return &sender.File{FS: p.FS, Path: p.path("binding")} }
 
-// followed reports whether the store has a record of how far a copy has its log (package wal/past).
+// followed reports whether the store has the file wal/sent, which records how much of the log is already in a copy
+// (package wal/past).
 func (p *Places) followed() bool {
 	_, err := p.FS.Stat(filepath.Join(p.Dir, "wal", "sent"))
 	return err == nil
 }
 
 // Load returns the place. The error matches errs.ErrNotFound if no place is recorded, and errs.ErrInvalid if the place
-// is that of another folder. It is a *MovedStoreError if the store was moved since the place was recorded.
+// is that of another folder. The error is a *MovedStoreError if the store was moved since the place was recorded.
 func (p *Places) Load(context.Context) (pl Place, err error) {
 	if p.State == "" {
 		return pl, errs.ErrNotFound
@@ -113,7 +117,8 @@ func (p *Places) Load(context.Context) (pl Place, err error) {
 		return Place{}, &errs.NewerError{Path: name, Format: uint64(pl.Format), Reads: placeFormat}
 	}
 	if pl.Store != p.Store || pl.Folder != p.real() {
-		return Place{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the file names another store")}
+		return Place{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the file records the copy of " +
+			"another store or of another folder")}
 	}
 	ino, err := p.inode()
 	if err != nil {
@@ -158,7 +163,7 @@ func (p *Places) Save(pl Place) (err error) {
 }
 
 // MovedStoreError reports that a place is recorded for the folder from which the store was moved. Nothing is sent from
-// the folder in which the store is now. It matches errs.ErrInvalid.
+// the folder in which the store is now. A MovedStoreError matches errs.ErrInvalid.
 type MovedStoreError struct {
 	Folder string // folder of the store now
 	Place  Place  // the place that was recorded for the folder before
@@ -204,8 +209,8 @@ func (p *Places) movedFrom() iter.Seq2[Place, string] {
 	}
 }
 
-// Bindings returns the bindings of the copies that this user has added for the store: for its folder, and for folders
-// from which it was moved.
+// Bindings returns the records (sender.Binding) about the copies that this user has added for the store: for the
+// folder of the store, and for folders from which the store was moved.
 func (p *Places) Bindings(ctx context.Context) (list []sender.Binding, err error) {
 	if p.State == "" {
 		return nil, nil
@@ -264,8 +269,8 @@ func (p *Places) removeMoved(now Place) error {
 	return nil
 }
 
-// files are the kinds of files about a copy, in the order in which they are removed. The place is the last one: a
-// removal that was interrupted can be repeated while it exists.
+// files are the kinds of files about a copy, in the order in which they are removed. The file of kind "place" is the
+// last one: as long as this file exists, an interrupted removal can be repeated.
 var files = []string{"status", "binding", "keys", "place"}
 
 // Copied has the bytes that the files about the copy had when Copy was called.
@@ -335,7 +340,7 @@ func (p *Places) Remove() error {
 	return p.removeMoved(Place{Log: here})
 }
 
-// Status is the record about sending that the process that sends writes for other processes.
+// Status is what the process that sends the log to the copy records for other processes.
 type Status struct {
 	PID      int        `json:"pid"`
 	Sending  bool       `json:"sending"` // the process sends; if it was killed, follow.lock is free

@@ -38,7 +38,7 @@ func valid(name string) error {
 	if ok && places.IsDocuments(folder) && path.Clean(name) == name && !strings.Contains(name, `\`) {
 		return places.Local(name)
 	}
-	return fmt.Errorf("%w: a snapshot has no file of this name", errs.ErrInvalid)
+	return fmt.Errorf("%w: no file in a snapshot can have this name", errs.ErrInvalid)
 }
 
 // Snapshot begins a snapshot. A goroutine makes the snapshot while the caller reads it.
@@ -73,7 +73,7 @@ func (s *Source) Snapshot(ctx context.Context) (sender.Snapshot, error) {
 }
 
 // errNotMade reports that the goroutine that makes a snapshot has ended early.
-var errNotMade = errors.New("the snapshot was not made")
+var errNotMade = errors.New("the snapshot is incomplete: the goroutine that makes the snapshot ended early")
 
 type snapshot struct {
 	*io.PipeReader
@@ -82,10 +82,11 @@ type snapshot struct {
 	done       chan struct{}
 }
 
-// Begin returns the mark from which on the log is needed to complete the snapshot.
+// Begin returns the mark from which the log is needed to complete the snapshot.
 func (s *snapshot) Begin() past.Mark { return s.begin }
 
-// End blocks until the snapshot is complete, and returns its end: no moment before that mark can be restored from it.
+// End blocks until the snapshot is complete, and returns the mark at its end. No moment before that mark can be
+// restored from the snapshot.
 func (s *snapshot) End() past.Mark {
 	<-s.done
 	return s.end
@@ -152,8 +153,8 @@ func add(ctx context.Context, w *pack.Writer, f *file) error {
 }
 
 // documents copies the documents of a kind. It omits a document that was deleted meanwhile, because the log has the
-// deletion. A document that is damaged or missing, and of which the store has no other copy, is an error: no clone of
-// this snapshot would be whole, and one of an earlier snapshot may be.
+// deletion. A document that is damaged or missing, and of which the store has no other copy, is an error: a clone of
+// this snapshot would lack the document, and a clone of an earlier snapshot may have it.
 func documents(ctx context.Context, w *pack.Writer, k *kind.Kind, ids iter.Seq2[string, error],
 	read func(context.Context, string) (backup.Document, error)) error {
 	for id, err := range ids {

@@ -29,7 +29,7 @@ type Source struct {
 	read stretch // part of the log that is known to have no gap
 }
 
-// stretch is a part of the log.
+// stretch is the part of a log from the mark from to the mark to. The field of identifies the log.
 type stretch struct {
 	of       past.ID
 	from, to past.Mark
@@ -55,9 +55,9 @@ func (s *Source) Base(ctx context.Context) (past.Mark, error) {
 	return s.base(ctx, &o.checkpoint)
 }
 
-// Erased returns a position of the store's log. All data that later purges have erased was at this position or
-// after it. Later purges are those that ended after the log position after. Erased returns 0 if the position is
-// unknown.
+// Erased returns a position of the store's log. Before this position, the log had none of the data that later purges
+// have erased. Later purges are those that ended after the log position after. Erased returns 0 if no such position is
+// known.
 func (s *Source) Erased(ctx context.Context, after segment.LSN) (segment.LSN, error) {
 	if err := s.s.CatchUp(ctx); err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (s *Source) Erased(ctx context.Context, after segment.LSN) (segment.LSN, er
 	return t.Erased(s.s.Log.UUID(), after), nil
 }
 
-// opened has the files that were opened under flush.lock.
+// opened has the checkpoint of a store, and the files that were opened under flush.lock for a snapshot.
 type opened struct {
 	checkpoint wal.Checkpoint
 	files      []file
@@ -97,8 +97,8 @@ func (o *opened) close() (err error) {
 	return err
 }
 
-// replaced reports whether an open file of this name keeps the content that it had: the store only replaces the file by
-// renaming, or appends to it.
+// replaced reports whether an open file of this name keeps the content that it had when it was opened: the store never
+// overwrites such a file, but renames a new file to its name, or appends to it.
 func replaced(name string) bool {
 	return name == index.BaseName || name == index.DeltaName || name == places.Computed
 }
@@ -127,7 +127,8 @@ func (s *Source) open(ctx context.Context, names []string) (o *opened, err error
 	return o, nil
 }
 
-// file opens a file, or reads it.
+// file returns the file of the store with the path name. If the store may change the file in place (see replaced), the
+// result has its bytes, which must not exceed mostSmall; otherwise the result has the open file.
 func (s *Source) file(name string) (f file, err error) {
 	at := filepath.Join(s.s.Dir, filepath.FromSlash(name))
 	f.name = name
@@ -225,7 +226,8 @@ func (s *Source) gap(ctx context.Context, id past.ID, from past.Mark, to segment
 	return nil, nil
 }
 
-// damaged returns the reason why the files of a store cannot be copied now.
+// damaged returns the reason why the files of a store cannot be copied now: damage of the log, or a failed sync. It
+// returns nil if they can be copied.
 func damaged(log *wal.FileLog) error {
 	if d := log.Damage(); d != nil {
 		return d

@@ -32,7 +32,7 @@ const (
 	stepSuffix = ".clone"
 	stepStore  = "store" // folder of the clone
 	stepLock   = "lock"  // held by the process that uses the folder
-	// PackedSuffix is the suffix of the packed backup of the clone.
+	// PackedSuffix is the suffix that the path of the clone gets to form the path of the clone's packed backup.
 	PackedSuffix = ".varve"
 )
 

@@ -21,8 +21,8 @@ const (
 	// unpackers is the number of goroutines that write files of a snapshot. Most of them wait for the disk, above all
 	// on a file system without a barrier, where each file is synced by itself.
 	unpackers = 8
-	// groupSize is the number of consecutive files that one goroutine writes. All goroutines together are in fewer
-	// blocks of the snapshot than a pack.Reader keeps decompressed.
+	// groupSize is the number of consecutive files that one goroutine writes. It is so small that the files which all
+	// goroutines write at one time are in fewer blocks of the snapshot than a pack.Reader keeps decompressed.
 	groupSize = 32
 	// wholeMost is the size of the largest file that is read into memory as a whole.
 	wholeMost = 1 << 20
@@ -37,7 +37,8 @@ type unpacking struct {
 	folders map[string]bool
 }
 
-// files unpacks the snapshot.
+// files writes all files of the snapshot into the folder of the target, durably. If the file system has a barrier, one
+// sync makes the files durable; in any case the folders are synced at the end.
 func (f *filling) files(ctx context.Context) (err error) {
 	body, p, err := f.packed(ctx)
 	if err != nil {
@@ -74,7 +75,8 @@ func (f *filling) files(ctx context.Context) (err error) {
 	return nil
 }
 
-// all unpacks all files of the snapshot, on several goroutines unless the target requires one (Inline).
+// all unpacks all files of the snapshot, on several goroutines; if the target requires it (Inline), in the caller's
+// goroutine.
 func (u *unpacking) all(ctx context.Context) error {
 	if u.f.t.Inline {
 		buf := []byte(nil)

@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Format is the version that this package writes, and the newest that it reads.
+// Format is the version of the file format that this package writes. It is also the newest version that this package
+// reads.
 const Format = 1
 
 const (
@@ -23,20 +24,20 @@ const (
 	headerSize  = 64
 	trailerSize = 112
 	blockHead   = 24
-	// BlockSize is the maximum number of plain bytes of a block.
+	// BlockSize is the maximum number of bytes of a block before compression.
 	BlockSize  = 1 << 20
 	packedMost = 2 * BlockSize
-	// NameMost is the maximum number of bytes of a name.
+	// NameMost is the maximum length in bytes of the name of a file.
 	NameMost = 8 << 10
-	// listRatio limits the plain bytes of a block of the list to a multiple of its packed bytes, so that a small packed
-	// copy cannot require much memory. Ordinary lists are far below the limit, because each entry has a sha256, which
-	// does not compress. A list of many files with the same content may not be; a Writer divides it into smaller
-	// blocks.
+	// listRatio limits the decompressed size of a block of the list of files to a multiple of its packed size, so that
+	// a small packed copy cannot require much memory. Ordinary lists are far below the limit, because each entry has a
+	// sha256, which does not compress. A list of many files with the same content, such as empty files, may exceed the
+	// limit; a Writer divides such a list into smaller blocks.
 	listRatio = 64
 	listFree  = 64 << 10 // a block of the list may have this many plain bytes whatever its packed size is
 
-	// filesRatio is the maximum number of files of a packed copy for each of its bytes. Entries of empty files whose
-	// names are alike have less than a byte each.
+	// filesRatio is the maximum number of files of a packed copy for each byte of the copy. It is above 1 because the
+	// entries of empty files with similar names compress to less than a byte each.
 	filesRatio = 4
 
 	entryTail = 8 + sha256.Size
@@ -51,14 +52,15 @@ const (
 
 var le = binary.LittleEndian
 
-// Header describes the copy.
+// Header describes the state of the store of which the packed copy is a copy.
 type Header struct {
 	Store [16]byte // UUID of the store
 	LSN   uint64   // position of the log that the files include
 	Chain uint64   // chain hash of the log at that position
 }
 
-// File is a file of the copy.
+// File is an entry of the list of files. Mark is a character that the user of the package chooses. Sum is the sha256
+// of the file's bytes.
 type File struct {
 	Name  string
 	Mark  byte
@@ -99,7 +101,7 @@ func parseHeader(b []byte) (h Header, err error) {
 	return h, nil
 }
 
-// trailer is the content of the trailer.
+// trailer is the decoded content of the last bytes of a packed copy, the trailer; see the package comment.
 type trailer struct {
 	list, table          int64 // offsets in the file
 	blocks, files, bytes int64
@@ -143,7 +145,8 @@ func parseTrailer(b []byte, size int64) (t trailer, err error) {
 	return t, nil
 }
 
-// appendBlock appends a block to dst. It verifies that the packed bytes decompress to plain.
+// appendBlock compresses plain, and appends the result to dst as a block of the given kind. It verifies that the
+// compressed bytes decompress to plain again.
 func appendBlock(dst []byte, kind string, plain []byte, enc *zstd.Encoder, dec *zstd.Decoder) ([]byte, error) {
 	at := len(dst)
 	dst = append(dst, make([]byte, blockHead)...)
@@ -174,14 +177,15 @@ func blockSum(head, packed []byte) uint64 {
 // for errors.
 func parseHead(b []byte, kind string, off int64) (packed, plain int, err error) {
 	if len(b) < blockHead || string(b[:4]) != kind || le.Uint32(b[12:]) != 0 {
-		return 0, 0, damaged(off, fmt.Errorf("no %s block begins here", kind))
+		return 0, 0, damaged(off, fmt.Errorf("expected a block of type %s at this offset", kind))
 	}
 	packed, plain = int(le.Uint32(b[4:])), int(le.Uint32(b[8:]))
 	if packed == 0 || packed > packedMost || plain == 0 || plain > BlockSize {
 		return 0, 0, damaged(off, errors.New("a block has an impossible size"))
 	}
 	if kind != bodyBlock && plain > listRatio*packed+listFree {
-		return 0, 0, damaged(off, errors.New("a decompressed list would be larger than a list can be"))
+		return 0, 0, damaged(off, errors.New("a block of the list of files is invalid: its decompressed size would "+
+			"exceed the limit"))
 	}
 	return packed, plain, nil
 }
@@ -217,7 +221,8 @@ func newEncoder(workers int) (*zstd.Encoder, error) {
 		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(BlockSize), zstd.WithSingleSegment(true))
 }
 
-// newDecoder returns a decoder that decompresses into the capacity that it is given, and no more.
+// newDecoder returns a decoder whose DecodeAll fails if the decompressed data do not fit into the capacity of the
+// given buffer, instead of enlarging the buffer.
 func newDecoder(workers int) (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.IgnoreChecksum(true),
 		zstd.WithDecoderMaxMemory(BlockSize), zstd.WithDecodeAllCapLimit(true))

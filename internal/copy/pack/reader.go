@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// cached is the number of blocks of bodies that a reader keeps decompressed.
+// cached is the maximum number of blocks of file contents that a Reader keeps decompressed in memory.
 const cached = 4
 
 // Reader reads a packed copy. Its methods may be called concurrently.
@@ -50,20 +50,22 @@ type Reader struct {
 	paged    int            // number of that block + 1
 }
 
-// listed is a block of the list.
+// listed describes a block of the list of files: its offset in the packed copy, and the number of its decompressed
+// bytes.
 type listed struct {
 	at    int64
 	plain int
 }
 
-// ref is the place of an entry of the list.
+// ref locates an entry of the list of files: the number of the block of the list, and the offset in the decompressed
+// block. hash is the hash of the entry's name.
 type ref struct {
 	hash uint64
 	page int32
 	at   int32
 }
 
-// Is reports whether bytes from the beginning of a file are those of a packed copy.
+// Is reports whether b, the first bytes of a file, are those of a packed copy.
 func Is(b []byte) bool { return len(b) >= len(magic) && string(b[:len(magic)]) == magic }
 
 // Open reads the header and the list. valid returns an error for a name that a copy cannot have. name is that of the
@@ -101,7 +103,7 @@ func Open(r io.ReaderAt, size int64, name string, valid func(name string) error)
 		terr = err
 	}
 	if terr == nil && herr == nil && t.header != xxhash.Sum64(head) {
-		terr = damaged(size-trailerSize, errors.New("the trailer belongs to another packed copy"))
+		terr = damaged(size-trailerSize, errors.New("the trailer belongs to another packed copy than the header"))
 	}
 	if herr != nil && terr != nil {
 		return nil, p.named(herr)
@@ -190,8 +192,9 @@ func (p *Reader) block(off int64, kind string, dst []byte) (raw, plain []byte, n
 	return raw, plain, next, p.named(err)
 }
 
-// table finds the blocks of bodies: by the table, or if that is damaged from block to block. It sets t.list and t.table
-// if they are unknown.
+// table finds the blocks of bodies, which have the bytes of the files. It reads their sizes from the table. If the
+// table is damaged, it instead follows the blocks from the first one on. It sets t.list and t.table if they are
+// unknown.
 func (p *Reader) table(t *trailer) error {
 	if t.list >= 0 {
 		err := p.byTable(t)
@@ -247,14 +250,14 @@ func (p *Reader) byTable(t *trailer) error {
 			}
 			b = b[n+m:]
 			if at += int64(blockHead + packed); at > t.list {
-				return p.named(damaged(off, errors.New("the table lists blocks after the last one")))
+				return p.named(damaged(off, errors.New("the table of blocks lists more blocks than the file has")))
 			}
 			p.starts, p.plain = append(p.starts, at), append(p.plain, int(plain))
 		}
 		off = next
 	}
 	if at != t.list || int64(len(p.plain)) != t.blocks {
-		return p.named(damaged(t.table, errors.New("the table does not list all blocks")))
+		return p.named(damaged(t.table, errors.New("the table of blocks does not list all blocks of the file")))
 	}
 	return nil
 }
@@ -330,7 +333,7 @@ func (p *Reader) list(t *trailer, ended bool, valid func(string) error) error {
 		at = next
 	}
 	if [sha256.Size]byte(sum.Sum(nil)) != t.sum || int64(len(p.refs)) != t.files || p.bytes != t.bytes {
-		p.note(damaged(t.list, errors.New("the list does not match the checksum in the trailer")))
+		p.note(damaged(t.list, errors.New("the list of files does not match the checksum in the trailer")))
 	}
 	return nil
 }
@@ -347,7 +350,8 @@ func (p *Reader) enter(off int64, b []byte, valid func(string) error) error {
 			return damaged(off, errors.New("an entry of the list of files is invalid"))
 		}
 		if err := valid(f.Name); err != nil {
-			return damaged(off, fmt.Errorf("a copy has no file of this name: %.200q: %w", f.Name, err))
+			return damaged(off, fmt.Errorf("the list of files has %.200q, which cannot be the name of a file in a "+
+				"copy: %w", f.Name, err))
 		}
 		block, offset, ok := p.holds(&f)
 		if !ok || f.Size > 0 && (f.block < p.last.block || f.block == p.last.block && f.offset < p.last.offset) {
@@ -365,7 +369,7 @@ func (p *Reader) enter(off int64, b []byte, valid func(string) error) error {
 		}
 		p.seen[hash] = pos
 		if int64(len(p.refs)) >= p.most {
-			return damaged(off, fmt.Errorf("the list has more than %d files, the limit", p.most))
+			return damaged(off, fmt.Errorf("the list of files is too long: the limit is %d files", p.most))
 		}
 		p.refs = append(p.refs, ref{hash, int32(len(p.lists) - 1), int32(pos)})
 		p.bytes += f.Size
@@ -391,16 +395,17 @@ func (p *Reader) distinct() error {
 	return nil
 }
 
-// entry reads the entry of the list to which r refers into f.
+// entry reads into f the entry of the list to which r refers.
 func (p *Reader) entry(r ref, f *File) error {
 	b, err := p.pageOf(int(r.page))
 	if err == nil && parseEntry(b[r.at:], f) == 0 {
-		err = p.named(damaged(p.lists[r.page].at, errors.New("the list has changed since the file was opened")))
+		err = p.named(damaged(p.lists[r.page].at, errors.New("the list of files has changed since the packed copy "+
+			"was opened")))
 	}
 	return err
 }
 
-// pageOf returns a block of the list. The result is never changed.
+// pageOf returns the decompressed block number i of the list. The result is never changed.
 func (p *Reader) pageOf(i int) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -409,7 +414,8 @@ func (p *Reader) pageOf(i int) ([]byte, error) {
 	}
 	_, b, _, err := p.block(p.lists[i].at, listBlock, nil)
 	if err == nil && len(b) != p.lists[i].plain {
-		err = p.named(damaged(p.lists[i].at, errors.New("the list has changed since the file was opened")))
+		err = p.named(damaged(p.lists[i].at, errors.New("the list of files has changed since the packed copy was "+
+			"opened")))
 	}
 	if err == nil {
 		p.page, p.paged = b, i+1
@@ -495,7 +501,8 @@ func (b body) ReadAt(dst []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// body returns a decompressed block of bodies. The result is never changed.
+// body returns the decompressed block number i of the bodies, which are the bytes of the files. The result is never
+// changed.
 func (p *Reader) body(i int) ([]byte, error) {
 	p.mu.Lock()
 	b, err := p.blocks[i], p.bad[i]
@@ -505,7 +512,8 @@ func (p *Reader) body(i int) ([]byte, error) {
 	}
 	_, b, next, err := p.block(p.starts[i], bodyBlock, nil)
 	if err == nil && (next != p.starts[i+1] || len(b) != p.plain[i]) {
-		err = p.named(damaged(p.starts[i], errors.New("the block differs from the table")))
+		err = p.named(damaged(p.starts[i], errors.New("the size of the block differs from its size in the table of "+
+			"blocks")))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -526,7 +534,7 @@ func (p *Reader) body(i int) ([]byte, error) {
 	return b, nil
 }
 
-// Ends reports whether a file ends as a packed copy does: its beginning may be damaged.
+// Ends reports whether a file ends as a packed copy does. It recognizes also a packed copy whose beginning is damaged.
 func Ends(r io.ReaderAt, size int64) bool {
 	b := make([]byte, len(endMagic))
 	n, _ := r.ReadAt(b, size-int64(len(b))) // a file that cannot be read is none

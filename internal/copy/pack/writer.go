@@ -50,8 +50,9 @@ type block struct {
 	done  chan struct{}
 }
 
-// NewWriter writes the header. workers is the number of blocks that are compressed at the same time. valid returns an
-// error for a name that a copy cannot have; give Open the same function.
+// NewWriter returns a Writer that writes a packed copy to w, and writes the header. workers is the number of blocks
+// that are compressed at the same time. valid returns an error for a name that a copy cannot have; give Open the same
+// function.
 func NewWriter(w io.Writer, h Header, workers int, valid func(name string) error) (*Writer, error) {
 	enc, err := newEncoder(workers)
 	if err != nil {
@@ -80,7 +81,8 @@ func (w *Writer) write(b []byte) {
 	w.err = err
 }
 
-// Add adds a file. sum is the sha256 of data. mtime must be between the years 1678 and 2262, or zero.
+// Add adds a file. sum is the sha256 of data. mtime may be zero. A time before the year 1679 or after 2261 cannot be
+// stored, and is treated as zero.
 func (w *Writer) Add(name string, mark byte, mtime time.Time, data []byte, sum [sha256.Size]byte) error {
 	if err := w.ready(name); err != nil {
 		return err
@@ -97,21 +99,24 @@ func (w *Writer) ready(name string) error {
 	case w.err != nil:
 		return w.err
 	case w.file != nil:
-		return fmt.Errorf("writing %s to a packed copy: %w: %s is not closed", name, errs.ErrInvalid, w.file.f.Name)
+		return fmt.Errorf("writing %s to a packed copy: %w: the previous file, %s, is not closed yet", name,
+			errs.ErrInvalid, w.file.f.Name)
 	case name == "" || len(name) > NameMost:
-		return fmt.Errorf("writing to a packed copy: a name of %d bytes: %w", len(name), errs.ErrInvalid)
+		return fmt.Errorf("writing to a packed copy: the name of a file has %d bytes, but must have 1 to %d: %w",
+			len(name), NameMost, errs.ErrInvalid)
 	}
 	if err := w.valid(name); err != nil {
 		return fmt.Errorf("writing %.200q to a packed copy: %w: %w", name, errs.ErrInvalid, err)
 	}
 	twice, err := w.contains(name)
 	if err == nil && twice {
-		err = fmt.Errorf("writing %.200q to a packed copy: %w: the copy has a file of this name", name, errs.ErrInvalid)
+		err = fmt.Errorf("writing %.200q to a packed copy: %w: the copy already has a file of this name", name,
+			errs.ErrInvalid)
 	}
 	return err
 }
 
-// contains reports whether a name is in the list. It reads the list only if it has a name of the same hash.
+// contains reports whether a name is in the list. It reads the list only if the list has a name with the same hash.
 func (w *Writer) contains(name string) (bool, error) {
 	if !w.names[maphash.String(w.seed, name)] {
 		return false, nil
@@ -141,7 +146,8 @@ func contains(list []byte, name string) bool {
 	return false
 }
 
-// begin sets the block and the offset at which a file of size bytes begins.
+// begin sets in f the block and the offset at which a file of size bytes begins. If the file does not fit into the
+// rest of the block that is being filled, begin first ends that block.
 func (w *Writer) begin(f *File, size int) {
 	if len(w.body) > 0 && size > BlockSize-len(w.body) {
 		w.flush()
@@ -194,7 +200,8 @@ func (w *Writer) drain(limit int) {
 	}
 }
 
-// enter adds a file to the list.
+// enter adds the entry of a file to the list of files. If the entry does not fit into the block of the list that is
+// being filled, enter ends this block and begins a new one.
 func (w *Writer) enter(f *File) error {
 	if w.err != nil {
 		return w.err
@@ -314,7 +321,8 @@ func (w *Writer) Close() error {
 		}
 	}()
 	if w.err == nil && w.file != nil {
-		w.err = fmt.Errorf("ending a packed copy: %w: %s is not closed", errs.ErrInvalid, w.file.f.Name)
+		w.err = fmt.Errorf("ending a packed copy: %w: the last file, %s, is not closed yet", errs.ErrInvalid,
+			w.file.f.Name)
 	}
 	w.flush()
 	w.drain(0)

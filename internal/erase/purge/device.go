@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// overwrites returns the reason for which the file's old blocks may stay unchanged if a file on the store's file system
-// is overwritten. It returns "" if the file system overwrites in place.
+// overwrites returns the reason for which old data may remain on the device after a file of the store was overwritten.
+// It returns "" if the file system overwrites in place.
 func (p *Purger) overwrites() string {
 	v, err := p.engine.Env().FS.Volume(p.engine.Env().Dir)
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// First returns a position of the log before which the store had no data of the documents with these ids. A snapshot of
-// the store from before this position has no such data either. First returns 0 if the position is unknown: the log no
-// longer has the entry with which a document began, or a part of the log cannot be read.
+// First returns a position of the log before which the store had no data of the documents with these ids. A copy of
+// the store from before this position has no such data either. First returns 0 if the position is unknown: for scopes
+// of working memory, if log and archive no longer have the entry with which a document began, or if a part of them
+// cannot be read.
 func (p *Purger) First(ctx context.Context, k *engine.Kind, ids []string) (wal.LSN, error) {
 	traces := trace.Of(k.Kind, ids)
 	traces.Log = p.engine.Log().Past().Geometry
@@ -22,8 +23,8 @@ func (p *Purger) First(ctx context.Context, k *engine.Kind, ids []string) (wal.L
 	return p.first(ctx, k, ids, traces)
 }
 
-// first does the same as First. It also counts entries of other documents that contain a part of the contents that
-// traces has learned.
+// first does the work of First. traces is the set of the documents, with their contents. With it, first also finds the
+// entries of assemblies and of working memory that have data of the documents.
 func (p *Purger) first(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (wal.LSN, error) {
 	log := p.engine.Log()
 	if k == p.engine.Kinds().Scopes { // their entries do not tell whether a scope existed before
@@ -67,7 +68,8 @@ func (p *Purger) first(ctx context.Context, k *engine.Kind, ids []string, traces
 }
 
 // mayHave returns a function that reports whether a log entry may have data of the documents with the given keys.
-// An entry may have such data if it is an entry of one of these documents, of an assembly, or of working memory.
+// These are the entries of the documents themselves, and all entries of assemblies and of working memory, because
+// these can contain data of other documents.
 func (p *Purger) mayHave(keys map[string]bool) func(key []byte) bool {
 	assemblies := p.engine.Kinds().Assemblies.Letter
 	return func(key []byte) bool {

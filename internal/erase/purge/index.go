@@ -9,8 +9,9 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// purgedVectors adds an error to r.Left for each purged document whose vector still exists because rewriting the
-// vectors failed.
+// purgedVectors adds an error to r.Left if the vector files still have a vector of one of the documents, or if this
+// cannot be determined. The vectors were rewritten before; a vector that is left means that this failed. The error
+// that purgedVectors returns means that no vector file can be loaded.
 func (p *Purger) purgedVectors(k *engine.Kind, ids []string, r *Report) error {
 	set, why := p.vectors.Load(nil)
 	if set == nil {

@@ -71,7 +71,9 @@ func (r *Report) remains(m *flush.Remains) {
 	r.Left, r.Unlinked = append(r.Left, m.Left...), append(r.Unlinked, m.Unlinked...)
 }
 
-// Purge deletes documents of one kind, and removes every trace of them from the folder.
+// Purge deletes the documents of kind k with these ids, and removes every trace of them from the folder. If traces may
+// remain, the error joins the errors in Report.Left. If the folder has no trace of any of the documents, the error
+// matches errs.ErrNotFound.
 func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Report, error) {
 	for _, id := range ids {
 		if id == "" {
@@ -183,7 +185,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	return r, nil
 }
 
-// leaveFolder removes the folder that marks an interrupted purge. It is called if this purge has failed before it
+// leaveFolder removes the folder that marks an interrupted purge. The caller is a purge that has failed before it
 // deleted anything.
 func (p *Purger) leaveFolder() {
 	if held, err := p.engine.Log().TryLockFlush(); err == nil && held != nil {
@@ -195,9 +197,9 @@ func (p *Purger) leaveFolder() {
 // learnMost is the maximum number of versions of one document whose contents a purge searches for in other files.
 const learnMost = 100
 
-// learn passes the contents of the documents to traces while the contents can still be read, so that traces can find
-// copies of them. It returns the hashes of their texts. The store keeps these hashes, to recognise a purged text that
-// is stored again later.
+// learn passes the contents of the documents to traces, so that traces can find copies of these contents later. It is
+// called before the deletion, while the contents can still be read. It returns the hashes of the documents' texts. The
+// store keeps these hashes, to recognise a purged text that is stored again later.
 func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (*purgefile.Texts, error) {
 	texts, err := p.engine.NewTexts()
 	if err != nil {
@@ -236,8 +238,9 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 	})
 }
 
-// preparePurge makes the folder tmp/purge ready for use. It runs under flush.lock, because a concurrent flush
-// round may be using the folder.
+// preparePurge creates the folder tmp/purge, and overwrites files that an interrupted purge has left in it. It adds
+// files that it cannot overwrite to r. It holds flush.lock meanwhile, because a concurrent flush round may be using
+// the folder.
 func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
 	held, err := p.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -253,8 +256,8 @@ func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// purgeEntries deletes the existing documents. It also removes purged memories that no longer exist from the assemblies
-// that name them.
+// purgeEntries deletes those of the documents that exist, and lists them in r.Deleted. An assembly may also name a
+// purged memory that no longer exists: purgeEntries removes this member, and lists the assembly in r.TakenOut.
 func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
 	for _, id := range ids {
 		if err := p.checkExists(ctx, k, id); err == nil {
@@ -284,7 +287,8 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 				return ctx.Err()
 			}
 			if err != nil {
-				r.Left = append(r.Left, fmt.Errorf("an assembly that names memory %s: %w", human.Quote(id), err))
+				r.Left = append(r.Left, fmt.Errorf("finding the assemblies that contain memory %s: %w",
+					human.Quote(id), err))
 				continue
 			}
 			in = append(in, a.ID)
@@ -304,7 +308,7 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 // deletedTogether is the maximum number of documents that one commit deletes.
 const deletedTogether = 256
 
-// deleteAll deletes existing documents.
+// deleteAll deletes the documents with these ids. All of the documents exist.
 func (p *Purger) deleteAll(ctx context.Context, k *engine.Kind, ids []string) error {
 	if k == p.engine.Kinds().Memories || k == p.engine.Kinds().Assemblies {
 		for some := range slices.Chunk(ids, deletedTogether) {
@@ -348,8 +352,10 @@ func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) e
 	return fmt.Errorf("deleting %s: %w", human.Quote(ids[0]), err)
 }
 
-// commitPurge commits a log entry that names the purged documents, and the version up to which they are purged: all
-// versions before this moment. If a document is written again after its deletion, the new versions are not purged.
+// commitPurge commits a log entry that names the purged documents. The entry has for each document the version up to
+// which it is purged: all versions before this moment. Versions that are written after the deletion are not purged.
+// first is the position before which the store had no data of the documents (see First); 0 means unknown. If ids is
+// empty, commitPurge does nothing.
 func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, first wal.LSN) error {
 	if len(ids) == 0 { // versions alone are overwritten
 		return nil
@@ -397,6 +403,10 @@ func (p *Purger) takeOut(ctx context.Context, group, id string) error {
 // purgeLocked removes the traces of the deleted documents. The caller holds flush.lock. First the log continues in a
 // new segment. Then files and index are written until they cover everything before that segment, so that the older
 // segments are no longer needed. Then purgeLocked searches every place for traces.
+//
+// first is the position for commitPurge. traces recognises the data of the documents. purgeLocked saves texts, the
+// hashes of the purged texts, and adds its results to r. cut reports whether an earlier purge was interrupted: then
+// the replaced files of other memories are overwritten, too.
 func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, first wal.LSN,
 	traces *trace.Set, texts *purgefile.Texts, cut bool, r *Report) error {
 	made := false
@@ -476,8 +486,9 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	return p.purgeAside(ctx, held, traces, r)
 }
 
-// purgeRoom frees space on a full disk without writing new files: it removes the spare files that this process keeps
-// for reuse, and the backups of the index that the purge would have to rewrite.
+// purgeRoom frees space on a full disk without writing new files. It overwrites and removes files in tmp/ that are not
+// needed, such as replaced document files, and it removes the backups of the index that the purge would have to
+// rewrite.
 func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
 	edits, err := p.flusher.Files().WipeTemp(p.flusher.Surplus(ctx))
 	p.flusher.Edited(ctx, edits)
@@ -497,8 +508,8 @@ func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r 
 	return nil
 }
 
-// purgeBackups rewrites the backups of the index without the purged documents, and lists full backups of the
-// store in the report.
+// purgeBackups rewrites the backups of the index without the purged documents. It lists full backups of the store in
+// the report, and a Git repository in the store's folder.
 func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
 	if k != p.engine.Kinds().Scopes && len(ids) > 0 { // index lines have no text of versions
 		if err := p.purgeIndexBackups(held, k, ids, c, r); err != nil {
@@ -547,7 +558,7 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 }
 
 // purgeAside purges the files in quarantine and the parked files. Parked files are replaced files that another program
-// had open.
+// had open. purgeAside also lists in r the other processes that have the store open.
 func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.Set, r *Report) error {
 	o := trace.Options{FS: p.engine.Env().FS, FileMode: p.engine.Env().FileMode, FolderMode: p.engine.Env().FolderMode}
 	if err := p.flusher.ClearTemp(held, "tmp/parked"); err != nil {

@@ -131,9 +131,9 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 		Redacted: true, Time: of.Time.UnixMicro(), Writer: of.Writer.Number, Next: next}})
 }
 
-// Overwrite overwrites in one pass the bytes of all redacted versions that are not overwritten yet. It searches the log
-// and the archive, replaced files, the index, the vectors, the words, and copies of these in quarantine. It returns a
-// report like that of a purge, or nil if there is nothing to overwrite.
+// Overwrite overwrites, in one pass, the bytes of all redacted versions that are not overwritten yet. It searches the
+// log and the archive, replaced files, the index, the vectors, the index of words, and copies of these in quarantine.
+// It returns a report like that of a purge, or nil if there is nothing to overwrite.
 func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	rows, err := p.engine.ToOverwrite()
 	if err != nil || len(rows) == 0 {
@@ -265,7 +265,8 @@ func (p *Purger) redacted(ctx context.Context, rows []purgefile.Row) (*trace.Set
 	return traces, texts, ctx.Err()
 }
 
-// redactedText adds the hash of a redacted text to texts, unless it is also the current text of the document.
+// redactedText adds the hash of text, a redacted text of a document, to texts. It adds nothing if the document still
+// has this text, or if text is "".
 func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text string, texts *purgefile.Texts) {
 	if v, err := p.engine.Find(ctx, k, id, true); err == nil {
 		if c, err := k.Parse(v.Doc, id); err == nil && engine.TextOf(&c, v.Doc) == text {

@@ -16,8 +16,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// purgeStrangers searches the folder of a kind for files that belong to no document: files with the name of a deleted
-// document, and copies that users have made.
+// purgeStrangers overwrites and removes the files in the folder of a kind that belong to no document and that a purge
+// must remove: files with the name of a purged document, and copies of one that users have made. It adds these files
+// to r.Removed. It adds files that only mention a purged document to r.Mentions and leaves them unchanged.
 func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *trace.Set, r *Report) error {
 	names, err := k.Names()
 	if err != nil && !places.Gone(err) { // working/ is created with the first scope
@@ -65,7 +66,7 @@ func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 
 // wipeStranger overwrites and removes a file that belongs to no document. It first moves the file out of the folder:
 // otherwise, if the purge is killed, a half-overwritten file would remain in the folder and look like a damaged
-// document of a user.
+// document of a user. n is the first number to try as the file's temporary name.
 func (p *Purger) wipeStranger(path string, n int) error {
 	dir := filepath.Join(p.engine.Env().Dir, filepath.FromSlash(flush.PurgeFolder))
 	if err := vfs.MkdirAll(p.engine.Env().FS, dir, p.engine.Env().FolderMode); err != nil {

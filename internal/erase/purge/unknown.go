@@ -43,8 +43,8 @@ func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]s
 	return unknown, nil
 }
 
-// knownAside removes from ids those that have a file in the folder of the kind k, in quarantine or among the
-// parked files.
+// knownAside removes an id from ids if a file of its document is in the folder of the kind k, in quarantine, or among
+// the parked files.
 func (p *Purger) knownAside(_ context.Context, k *engine.Kind, ids map[string]bool) error {
 	for _, id := range sorted(ids) {
 		_, err := p.engine.Env().FS.Stat(k.Path(k.FileName(id)))
@@ -61,7 +61,7 @@ func (p *Purger) knownAside(_ context.Context, k *engine.Kind, ids map[string]bo
 	return nil
 }
 
-// knownBackups removes from ids those that are in a backup of the index.
+// knownBackups removes an id from ids if a backup of the index has a line of its document.
 func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, ids map[string]bool) error {
 	if k == p.engine.Kinds().Scopes {
 		return nil
@@ -87,7 +87,7 @@ func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, ids map[string]
 	return nil
 }
 
-// knownPast removes from ids those of which the log or its archive has a version or a deletion.
+// knownPast removes an id from ids if the log or the archive has a version or a deletion of its document.
 func (p *Purger) knownPast(ctx context.Context, k *engine.Kind, ids map[string]bool) error {
 	oldest, err := p.engine.Log().Past().First(p.engine.Log().Durable())
 	if err != nil {

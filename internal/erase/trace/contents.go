@@ -15,8 +15,8 @@ type contents struct {
 
 func (c *contents) isEmpty() bool { return len(c.pieces) == 0 }
 
-// bitOf returns the position of the bit in the field may for a sequence that begins like b: the index of the word, and
-// the mask of the bit in that word.
+// bitOf returns the bit of contents.may that stands for the first 8 bytes of b: the index of the word in may, and the
+// mask of the bit in that word.
 func bitOf(b []byte) (word, bit uint64) {
 	h := binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> 48
 	return h / 64, 1 << (h % 64)

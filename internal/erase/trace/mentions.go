@@ -59,7 +59,8 @@ func (t *Set) LearnDocument(doc []byte) {
 	t.Learn(string(doc))
 }
 
-// Mentioned returns the way in which a file mentions one of the documents of the set, or "" if the file mentions none.
+// Mentioned returns in what way a file mentions one of the documents of the set, as a phrase such as "contains the
+// purged id". It returns "" if the file mentions none. name is the file's name, and b its content.
 func (t *Set) Mentioned(name string, b []byte) string {
 	switch {
 	case t.content.foundIn(b):
@@ -121,8 +122,9 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 	return paths, err
 }
 
-// foldersIn calls visit for each folder in the folder name, which is memories or backups. In backups, it also calls
-// visit for files, but not for the store's own backups.
+// foldersIn calls visit with the path of each subfolder of one of the store's folders: memories if name is "memories",
+// or backups if name is "backups". In backups, it also calls visit for files. It omits the backups that the store
+// itself has made.
 func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 	names, err := places.Names(fsys, filepath.Join(dir, name))
 	if err != nil {
@@ -149,7 +151,8 @@ func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 	return nil
 }
 
-// MentionedIn searches files in a store's folder for mentions of the documents of the set.
+// MentionedIn searches the files at paths, relative to the store's folder dir, for mentions of the documents of the
+// set.
 func (t *Set) MentionedIn(ctx context.Context, fsys vfs.FS, dir string,
 	paths []string) (list []repair.Mention, err error) {
 	for _, rel := range paths {

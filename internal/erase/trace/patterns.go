@@ -24,8 +24,8 @@ func (p *patterns) add(b []byte) {
 	p.may[word] |= bit
 }
 
-// bitOfTwo returns the position of the bit in the field may for two bytes: the index of the word, and the mask of the
-// bit in that word.
+// bitOfTwo returns the bit of patterns.may that stands for these two bytes: the index of the word in may, and the mask
+// of the bit in that word.
 func bitOfTwo(two [2]byte) (word int, bit uint64) {
 	n := int(two[0])<<8 | int(two[1])
 	return n / 64, 1 << (n % 64)

@@ -17,15 +17,17 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// piece is a file in quarantine that has a part of the log: a whole segment, or a torn tail that was cut off.
+// piece is a part of the log that is in a file in quarantine: a whole segment, or a torn tail that was cut off. b has
+// the bytes. The field at is the position of the first byte in the log, and g is the geometry of the log.
 type piece struct {
 	g  segment.Geometry
 	at segment.LSN
 	b  []byte
 }
 
-// pieceOf returns the part of the log that a file in quarantine has. ok is false if the file is not a part of the log.
-// A segment whose start is damaged is assumed to belong to this log.
+// pieceOf returns the part of the log that a file in quarantine has. name is the name of the file, and b its content.
+// from is the path in the store that the file had before it was moved. ok is false if the file is not a part of the
+// log. A segment whose start is damaged is assumed to belong to this log.
 func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 	p = &piece{g: t.Log, b: b}
 	if start, _, err := segment.ParseStart(b); err == nil {
@@ -59,11 +61,11 @@ type fate struct {
 	unknown string // reason why the user must decide about the piece; "" if the user need not
 }
 
-// look decides what to do with a part of the log in quarantine, and erases the purged data in its bytes. A valid frame
-// belongs to the document in its header, whatever other documents its text mentions. Bytes without a valid header (the
-// end of a torn write, or old bytes of a recycled file) belong to no known document. They are treated as purged if the
-// part of the log also has entries of a purged document, or if they contain the name of a purged document and the part
-// has valid entries of other documents.
+// look decides what to do with a part of the log in quarantine, and erases the purged data in the bytes of p. A valid
+// frame belongs to the document in its header, whatever other documents its text mentions. Bytes without a valid
+// header (the end of a torn write, or old bytes of a recycled file) belong to no known document. Such bytes are
+// treated as purged if the part of the log also has entries of a purged document, or if the bytes contain the name of
+// a purged document and the part of the log has valid entries of other documents.
 func (t *Set) look(p *piece) (f fate) {
 	named := false
 	found := p.g.EraseIn(p.b, p.at, t.Entry, func(b []byte) { named = named || t.proof(b) })
@@ -79,7 +81,8 @@ func (t *Set) look(p *piece) (f fate) {
 	return f
 }
 
-// replace replaces the content of a file in quarantine, and overwrites the old content.
+// replace replaces the content of the file at path, in quarantine, by b, and overwrites the old content. temp is the
+// path of the temporary file for b.
 func (t *Set) replace(o Options, temp, path string, b []byte) error {
 	left, err := vfs.ReplaceWiped(o.FS, temp, path, path+doomedSuffix, b, o.fileMode())
 	if left {

@@ -23,19 +23,22 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// doomedSuffix is the ending of the name of a file that is being overwritten. If the overwriting is interrupted, the
-// remaining bytes of the file would not show to which document the file belonged.
+// doomedSuffix is the ending of the name of a file that a purge is overwriting. If the purge is interrupted, the next
+// purge recognises the file by this ending: the remaining bytes of the file may no longer show to which document it
+// belonged.
 const doomedSuffix = ".purged"
 
-// PurgeQuarantine overwrites and removes the files in quarantine that belong to some documents. These are files of the
-// documents, the notes about these files, and, as a whole, other files that name the documents (an index, the copy of a
-// segment). In a segment, or a torn tail, the sound entries of other documents are kept. A segment or torn tail with
-// bytes that may be from a purged document and are in no valid entry is left to the user: see Unread. An archived
-// segment that cannot be read completely is removed: see Lost. The undo file of an older version that names one of the
-// documents is removed, because nothing reads it any more. PurgeQuarantine may be killed at any point and repeated.
+// PurgeQuarantine overwrites and removes the files in quarantine that belong to the documents of t. These are files of
+// the documents, and the notes about these files. Other files that name the documents (an index, the copy of a
+// segment) are removed as a whole. In a segment, or a torn tail, the sound entries of other documents are kept. A
+// segment or torn tail with bytes that may be from a purged document and are in no valid entry is left to the user:
+// see Unread. An archived segment that cannot be read completely is removed: see Lost. The undo file of an older
+// version that names one of the documents is removed, because nothing reads it any more. PurgeQuarantine may be killed
+// at any point and repeated.
 //
-// An index or vectors that were recently moved to quarantine may still be mapped. unlinked lists the files that were
-// removed without being overwritten, because a process has them open or this cannot be determined.
+// removed lists the files that were overwritten, whether they were removed or only reduced to the entries of other
+// documents. An index or vectors that were recently moved to quarantine may still be mapped. unlinked lists the files
+// that were removed without being overwritten, because a process has them open or this cannot be determined.
 func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 	o Options) (removed, unlinked []string, err error) {
 	folder := filepath.Join(dir, "quarantine")
@@ -161,8 +164,8 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 // mappable matches the names in quarantine of files that other processes may have mapped.
 var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(delta\.)?json|memory_vectors\.([a-z]+\.)*faiss)(\.[0-9]+)?$`)
 
-// called reports whether a file in quarantine or a parked file is named after the file of one of the documents of the
-// set.
+// called reports whether the name of a file in quarantine, or of a parked file, shows that the file came from the path
+// of a document of the set. folder is the folder that contains the file.
 func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	if t.kind.Tree() { // the last element of a path proves nothing
 		return t.calledByPath(fsys, folder, name)
@@ -170,7 +173,7 @@ func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
-// calledByPath does the same as called for a kind whose documents are in subfolders: it compares the whole paths
+// calledByPath reports the same as called, for a kind whose documents are in subfolders. It compares the whole paths
 // instead of the names.
 func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	if rest, ok := strings.CutPrefix(name, t.kind.Folder+"@"); ok {
@@ -328,8 +331,9 @@ type undoKept struct {
 	Kept string `json:"kept"`
 }
 
-// inUndo reports whether an undo file that an older version wrote names one of the documents of the set, or the file of
-// one of them.
+// inUndo reports whether the undo file at path, which an older version wrote, names a document of the set, the file of
+// such a document, or one of the files in away. away has the paths of the files in quarantine that the purge removes.
+// A damaged line counts if its bytes are about a document of the set.
 func (t *Set) inUndo(path string, away map[string]bool, o Options) (bool, error) {
 	b, err := vfs.ReadFile(o.FS, path, places.ManifestMost)
 	if errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrNotRegular) {

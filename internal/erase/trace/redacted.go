@@ -15,8 +15,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Redacted returns a set of single versions of documents. The function includes reports whether the log entry at a
-// position, with a key, is one of these versions. A purge of the set keeps all other versions and all other documents.
+// Redacted returns a set of single versions of documents. A version is in the set if includes returns true for the
+// position and the key of the version's log entry. A purge of the set keeps all other versions and all other
+// documents.
 func Redacted(includes func(at segment.LSN, key string) bool) *Set {
 	return &Set{kind: kind.Memories, ids: map[string]bool{}, documents: map[[32]byte]bool{}, learns: pieces,
 		redacted: includes}
@@ -29,7 +30,7 @@ func (t *Set) LearnVersion(k *kind.Kind, id string, doc []byte) {
 	t.names.add(k.FileName(id))
 }
 
-// redactedEntry is like Entry, for a set of redacted versions.
+// redactedEntry does the work of Entry for a set of redacted versions.
 func (t *Set) redactedEntry(pos segment.LSN, key string, value []byte) bool {
 	if len(key) > 2 && key[0] == record.Kept {
 		view, err := record.Parse(value)
@@ -38,7 +39,7 @@ func (t *Set) redactedEntry(pos segment.LSN, key string, value []byte) bool {
 	return t.redacted(pos, key)
 }
 
-// redactedFile is like inFile, for a set of redacted versions.
+// redactedFile does the work of inFile for a set of redacted versions.
 func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (affected bool, left []byte, err error) {
 	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name), places.CopyMost)
 	switch {

@@ -67,8 +67,9 @@ type Unread struct {
 	Why string
 }
 
-// Lost returns the archived segments that PurgeQuarantine removed because they have an unreadable part that may contain
-// traces. They contain only history, and an earlier repair has kept their readable part in the archive.
+// Lost returns the archived segments that PurgeQuarantine removed because they have an unreadable part that may
+// contain traces. These segments contain only history, and an earlier repair has kept their readable part in the
+// archive.
 func (t *Set) Lost() (list []Unread) {
 	for name, why := range t.copies {
 		list = append(list, Unread{"quarantine/" + name, why})

@@ -43,10 +43,10 @@ type Store interface {
 // toldEvery is the number of files that are read between two progress reports (calls of Options.Progress).
 const toldEvery = 512
 
-// Closed examines a store that cannot be opened read-only. The parameter opening is the error of the failed attempt to
-// open the store. Closed reports missing or damaged parts of the configuration, the checkpoint, the log and the index,
-// and files that cannot be read. Closed changes nothing, and works without a usable log or index. If the error opening
-// does not mean damage, Closed yields this error, and the sequence ends.
+// Closed examines a store that cannot be opened read-only; opening is the error of the failed attempt. Closed reports
+// missing or damaged parts of the configuration, the checkpoint, the log and the index, and files that cannot be read.
+// Closed changes nothing, and works without a usable log or index. If opening does not mean damage, Closed yields this
+// error, and the sequence ends.
 func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		g := &ground{ctx: ctx, dir: dir, o: o, sum: o.Verify.Summary}
@@ -97,9 +97,9 @@ func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 // that is replacing the index at that moment.
 const openTries = 5
 
-// Look opens a store read-only and verifies it. If the store cannot be opened, Look examines it with Closed. While the
-// store is open, Look calls the function opened with the store. If a path of the store's files or folders leads to a
-// link or to another kind of file, Look reports only that.
+// Look opens a store read-only and verifies it. While the store is open, Look passes it to opened. If the store cannot
+// be opened, Look examines it with Closed. If a path of the store's files or folders leads to a link or to another
+// kind of file, Look reports only that.
 func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		var s Store
@@ -179,9 +179,9 @@ func (g *ground) path(elem ...string) string {
 	return filepath.Join(append([]string{g.dir}, elem...)...)
 }
 
-// damage returns nil if the error opening, with which the store could not be opened, means damage. Otherwise it returns
-// opening: for example if there is no store, if the store was moved elsewhere, if a permission is missing, or if the
-// store has a newer format.
+// damage returns nil if opening, the error of the failed attempt to open the store, means damage. Otherwise it returns
+// that error: for example if there is no store, if the store was moved elsewhere, if a permission is missing, or if
+// the store has a newer format.
 func (g *ground) damage(opening error) error {
 	var unfinished *repair.UnfinishedError
 	switch {

@@ -31,8 +31,8 @@ func together(list []repair.Action) int {
 	return n
 }
 
-// adoptAll carries out actions that adopt files, and returns the error of each action. The actions must be a group that
-// together has selected.
+// adoptAll carries out actions that adopt files, and returns the error of each action. list is a group of actions that
+// fit into one commit: see the function together.
 func (h *healer) adoptAll(list []*repair.Done) []error {
 	if d := h.v.Source.Log.Damage(); d != nil {
 		return all(len(list), fmt.Errorf("the log is damaged: %w", d))

@@ -207,7 +207,7 @@ func (r *repairer) token() string {
 		hex.EncodeToString(salt[:])
 }
 
-// attached returns the processes that have the store open now.
+// attached returns the processes that have the store open now, or nil if the store cannot be opened.
 func (r *repairer) attached() []wal.Attached {
 	s, err := r.o.Open(r.ctx, true)
 	if err != nil {

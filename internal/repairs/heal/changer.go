@@ -50,7 +50,7 @@ func (c *changer) keep(rel string, n docfile.Note) (where string, info vfs.Info,
 	}
 	n.From = rel
 	if n.Why == "" {
-		n.Why = "repair replaced it"
+		n.Why = "memctl repair replaced the file"
 	}
 	where, err = c.aside.Keep(name, n)
 	return where, info, err
@@ -163,7 +163,7 @@ func (c *changer) write(d *repair.Done, rel string, data []byte) error {
 	return c.writeAt(d, rel, data, c.clock())
 }
 
-// writeAt is like write, and sets the modification time of the new file.
+// writeAt does the same as write, and gives the new file the modification time mtime.
 func (c *changer) writeAt(d *repair.Done, rel string, data []byte, mtime time.Time) error {
 	if err := c.keepFor(d, rel); err != nil {
 		return err
@@ -202,7 +202,8 @@ func (c *changer) writeAt(d *repair.Done, rel string, data []byte, mtime time.Ti
 	return c.fs.SyncDir(filepath.Dir(name))
 }
 
-// keepMode gives the new file f the permission bits with which it may replace the file with the given name.
+// keepMode gives the new file f the permission bits with which f may replace the file at the path name; see
+// docfile.KeepMode.
 func (c *changer) keepMode(f vfs.File, name string) error {
 	made, err := f.Stat()
 	if err != nil {
@@ -225,7 +226,8 @@ func noteOf(d *repair.Done) docfile.Note {
 	return n
 }
 
-// reasonOf returns the first reason that one of the findings has.
+// reasonOf returns the kind and the error of the first finding that has an error, as one text. It returns "repair" if
+// no finding has an error.
 func reasonOf(list []repair.Finding) string {
 	for _, f := range list {
 		if f.Err != nil {

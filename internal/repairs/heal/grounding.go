@@ -78,7 +78,8 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		}
 	}
 	if len(kept) > 0 {
-		d.Result += ", with " + strings.Join(kept, " and ") + " set so that nothing is removed → set or unset them"
+		d.Result += ", with " + strings.Join(kept, " and ") + " set to values with which nothing is removed → check " +
+			"these settings in config.json"
 	}
 	return r.write(d, "config.json", encode())
 }
@@ -104,8 +105,9 @@ func (r *repairer) asideOfLog(d *repair.Done) error {
 	return r.setAside(d, d.Path, reasonOf(d.Findings))
 }
 
-// newMarks writes a new checkpoint file with the content of the slot that is valid. If no slot is valid, newMarks
-// removes the file. The next open then finds the positions for recovery in the segments.
+// newMarks writes a new checkpoint file with the content of the slot that is valid. If no slot is valid, or the log
+// positions in the checkpoint belong to another log, newMarks removes the file. The next open then finds the positions
+// for recovery in the segments.
 func (r *repairer) newMarks(d *repair.Done) error {
 	c, err := wal.ReadCheckpoint(r.o.FS, r.dir)
 	for _, f := range d.Findings {
@@ -117,7 +119,7 @@ func (r *repairer) newMarks(d *repair.Done) error {
 		if err := r.keepFor(d, "checkpoint"); err != nil {
 			return err
 		}
-		d.Result = "opening the store finds the positions in the segments"
+		d.Result = "the next open of the store finds the positions in the segments of the log"
 		return r.remove("checkpoint")
 	}
 	if err := r.keepFor(d, "checkpoint"); err != nil {
@@ -139,6 +141,6 @@ func (r *repairer) indexAside(d *repair.Done) error {
 			return err
 		}
 	}
-	d.Result = "the next open rebuilds it"
+	d.Result = "the next open of the store rebuilds the index"
 	return nil
 }

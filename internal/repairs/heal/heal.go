@@ -211,11 +211,12 @@ func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Co
 		return err
 	}
 	d.Do = repair.Salvage
-	d.Result = fmt.Sprintf("%s, marked %s; the damaged file is in %s", c.Size(), repair.PartialKey, where)
+	d.Result = fmt.Sprintf("%s kept, marked %s; the damaged file is in %s", c.Size(), repair.PartialKey, where)
 	return nil
 }
 
-// restore writes a document to the document's file again, and keeps the previous file in quarantine.
+// restore writes a document to the document's file again, and keeps the previous file in quarantine. doc is the
+// content of the version, mtime the file's time in Unix microseconds. from is the source of doc, for the report.
 func (h *healer) restore(held *wal.Held, k *kind.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte,
 	from string) error {
 	rel := k.File(d.ID)

@@ -50,7 +50,7 @@ func (h *healer) purgedTexts(d *repair.Done) error {
 	case damaged == 0:
 		return errNothing
 	case t == nil:
-		d.Result = "removed: its key is damaged"
+		d.Result = "the list of purged texts was removed, because its key is damaged"
 		return h.r.o.FS.Remove(f.Path())
 	}
 	d.Result = fmt.Sprintf("rewritten with %s", human.Count(t.Len(), "text", "texts"))

@@ -223,7 +223,8 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 	return err
 }
 
-// members returns the members of an assembly in one of its versions.
+// members returns the ids of the members of an assembly. version is the log position of the version of the assembly,
+// in the damaged log.
 func (n *renewal) members(version wal.LSN) ([]string, error) {
 	e, err := n.log.ReadAt(n.r.ctx, version)
 	if err != nil {

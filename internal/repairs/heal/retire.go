@@ -80,7 +80,8 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 }
 
 // salvage copies the valid frames of the first segment in list to the archive. end is the position at which the frames
-// of that segment end.
+// of that segment end. copied is the path of the segment's copy in the archive; if a file is at this path already,
+// salvage first keeps that file in quarantine.
 func (r *repairer) salvage(d *repair.Done, log *wal.FileLog, list []wal.SegmentFile, end wal.LSN, copied string) error {
 	f, next := list[0], list[1:]
 	last := wal.Mark{LSN: end}

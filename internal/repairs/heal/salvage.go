@@ -66,7 +66,8 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 }
 
 // asFarAsItGoes returns a complete JSON object made from the part of data before the first syntax error. If marked is
-// set, the object is marked as partial (see repair.PartialKey).
+// true, the object gets the member repair.PartialKey with the value true. It returns an error if data is not an
+// object, or if no member can be read.
 func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))

@@ -55,7 +55,7 @@ func (changedError) Unwrap() error { return errNothing }
 type twiceError struct{ other string } // path of the other file in the folder of the kind
 
 func (e *twiceError) Error() string {
-	return fmt.Sprintf("%s has the same id and is adopted", e.other)
+	return fmt.Sprintf("the file %s has the same id and is adopted instead", e.other)
 }
 
 // twice returns the path of the other file that the twiceError in err names. It returns "" if err does not contain a
@@ -211,7 +211,7 @@ func (h *healer) judge(k *kind.Kind, name, other, fault string) (*verdict, error
 	return is, nil
 }
 
-// holds reports whether a file contains a document with this id.
+// holds reports whether the file with this name in the folder of kind k is a valid document with this id.
 func (h *healer) holds(k *kind.Kind, name, id string) bool {
 	f := h.v.Read(k, name)
 	if f.Err != nil {
@@ -333,9 +333,9 @@ func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 	return h.r.setAside(d, d.Path, result+"; the document was adopted under its own name")
 }
 
-// salvageable returns the readable part of a file that is not a document, for a store whose index
-// or log may be incomplete. It returns nil if nothing is worth keeping, or if the store has a
-// document with that id.
+// salvageable returns the readable part of a file that is not a document, for a store whose index or log may be
+// incomplete. It returns nil if nothing is worth keeping, or if the store already has a document with the id in that
+// part.
 func (h *healer) salvageable(k *kind.Kind, d *repair.Done) (*recovered, error) {
 	name := k.Below(d.Path)
 	f := h.v.Read(k, name)

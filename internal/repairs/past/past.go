@@ -168,9 +168,9 @@ func (v *Reader) Older(pos wal.LSN, match func(*index.Entry) bool) bool {
 	}, match)
 }
 
-// Passed reports whether match returns true for the version of a document in the index, whose line settled
-// returns, or for one of its versions that are only in the log, from the position pos backwards. The document's
-// file may still have such a version, because a flush skips a version if the document has a newer one.
+// Passed reports whether match returns true for one of these versions of a document: the version in the index, whose
+// line settled returns, and the versions that are only in the log, from the one at pos backwards. The document's file
+// may still have any of these versions, because a flush skips a version if the document has a newer one.
 func (v *Reader) Passed(pos wal.LSN, settled func() (index.Entry, error), match func(*index.Entry) bool) bool {
 	if line, err := settled(); err == nil && match(&line) {
 		return true

@@ -12,8 +12,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// archive verifies the archived copies of recycled segments: their blocks and their frames. A copy has no end
-// mark: the start frame of the next segment shows whether the copy is complete.
+// archive verifies the archived copies of recycled segments: their blocks and their frames. A copy has no end mark:
+// the start frame of the next segment shows whether the copy is complete. archive also reports files in the archive's
+// folder that do not belong to the archive.
 func (v *Run) archive() error {
 	numbers, others, err := v.Source.Log.Past().Archived()
 	if err != nil {
@@ -48,7 +49,8 @@ func (v *Run) archive() error {
 
 func (v *Run) archived(n uint64) error {
 	f := repair.Finding{Kind: repair.ArchiveDamaged, Severity: repair.Lost, Path: fmt.Sprintf("wal/archive/%08d.zst", n),
-		Next: repair.NextRepair, Stake: "the history of the memories written there, and restoring to a moment in it"}
+		Next: repair.NextRepair, Stake: "the history of the memories that were written in this segment of the log, " +
+			"and restoring to a moment in it"}
 	if s, err := v.Source.Log.Past().SegmentFile(n); err == nil && s.Err == nil {
 		f.Severity, f.Heals = repair.Healable, repair.ByLog // the segment is still in the log
 	}
@@ -80,7 +82,7 @@ func (v *Run) archived(n uint64) error {
 	}
 	f.Offset = -1
 	if c.end > c.size {
-		f.Err = fmt.Errorf("the file ends early: %d of at least %d bytes", c.size, c.end)
+		f.Err = fmt.Errorf("the file ends early: %d bytes exist, but at least %d are needed", c.size, c.end)
 		return errors.Join(err, v.report(f))
 	}
 	for _, g := range c.holes {

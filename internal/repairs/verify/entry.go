@@ -66,7 +66,7 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	return r.known(e, line)
 }
 
-// invalid reports a log entry that must not be in a log.
+// invalid reports log entry e, which must not be in a log. err is what is wrong with the entry.
 func (r *row) invalid(e *wal.Entry, err error) error {
 	f := r.finding(repair.EntryInvalid, e.LSN, e.Key, err)
 	f.Stake = "this version"
@@ -81,9 +81,10 @@ func (r *row) invalid(e *wal.Entry, err error) error {
 	return r.v.report(f)
 }
 
-// contradicts returns an error if the index line in log entry e, line, has the wrong embedding dimension. That is so if
-// the line in the index, indexed, has another dimension and the document in e has the dimension of indexed. This can
-// happen if the index was rebuilt from the files.
+// contradicts returns an error if log entry e contradicts itself: its index line and its document have embeddings of
+// different dimensions. line is the index line in e, and indexed is the line of the same version in the index.
+// contradicts reports only the case in which the document has the dimension of indexed and line has another one. This
+// can happen if the index was rebuilt from the files.
 func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if line.Dimension == indexed.Dimension {
 		return nil
@@ -171,7 +172,8 @@ func (v *Run) record(k *kind.Kind, e *wal.Entry) (index.Entry, error) {
 	}
 	c, err := v.Decode(k, k.FileName(e.Key[1:]), doc)
 	if err == nil && c.ID != e.Key[1:] {
-		err = fmt.Errorf("the document has id %s", human.Quote(c.ID))
+		err = fmt.Errorf("the document in the log entry has another id than the key of the entry: %s",
+			human.Quote(c.ID))
 	}
 	if err != nil {
 		err = fmt.Errorf("invalid document: %w", err)
@@ -227,9 +229,9 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 	}
 }
 
-// vanished reports the keys that the log has and that neither the index nor the overlay has, although the log has no
-// deletion of them. Before it reports them, it reads the rest of the log, from the position where the first reading
-// ended, because the deletions may be there.
+// vanished reports the documents of which the log has an entry, but no deletion, and which are missing in index and
+// overlay. First it reads the rest of the log, from the position where the first reading ended, because the deletions
+// may be there.
 func (r *row) vanished() error {
 	if len(r.absent) == 0 || r.v.Source.Log.Damage() != nil {
 		return nil
@@ -268,9 +270,9 @@ func (r *row) vanished() error {
 	return nil
 }
 
-// ahead reports whether the log entry at position pos was not applied yet by this process. This happens while
-// another process recovers the log: if this process has replayed the log by itself, it does not follow the log
-// until the recovery ends. ahead returns false if the log is damaged, because damage also stops applying entries.
+// ahead reports whether the log entry at position pos was not applied yet by this process. This happens while another
+// process recovers the log: a process that has replayed the log by itself does not read new entries until that
+// recovery ends. ahead returns false if the log is damaged, because damage also stops applying entries.
 func (r *row) ahead(pos wal.LSN) bool {
 	return pos >= r.v.Source.Log.Applied() && r.v.Source.Log.Damage() == nil
 }

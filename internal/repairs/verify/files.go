@@ -58,9 +58,10 @@ func (v *Run) files() error {
 	return v.reportUnembedded()
 }
 
-// folder compares the document folder of one kind with the index and the overlay: each document must have its file, and
-// each file its document. It lists the names before it compares. So every listed file belongs to a document in the
-// index or the overlay by then, or the file's content decides.
+// folder compares the document folder of one kind with the index and the overlay: each document must have a file, and
+// each file must belong to a document. folder lists the names of the files before it compares. So a listed file
+// normally belongs to a document that the index or the overlay has by then. For any other file, folder examines the
+// content.
 func (v *Run) folder(k *kind.Kind) error {
 	names, err := v.names[k.At]()
 	if err != nil && !places.Gone(err) {

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// temp reports files in tmp/ whose processes have ended. Folders there do not record which process made them, so temp
-// can report only while no other process has the store open.
+// temp reports files in tmp/ whose processes have ended. A folder in tmp/ does not record which process made it, so
+// temp can report only while no other process has the store open.
 func (v *Run) temp() error {
 	names, err := v.Source.FS.ReadDir(v.path("tmp"))
 	if places.Gone(err) {
@@ -50,7 +50,7 @@ func (v *Run) temp() error {
 	return nil
 }
 
-// quarantine counts the files in quarantine/.
+// quarantine counts the entries of quarantine/, and reports one finding if there are any.
 func (v *Run) quarantine() error {
 	layout := docfile.Layout{FS: v.Source.FS, Root: v.Source.Dir}
 	n, notes, err := docfile.NewQuarantine(layout, nil).Count()

@@ -150,12 +150,14 @@ func compareComposite(c *kind.Content, want []float32) *repair.Finding {
 	has, curved := c.Group.CompositeEmbedding, c.Group.HyperbolicEmbedding
 	switch {
 	case len(has) != len(want):
-		f.Err = fmt.Errorf("the composite has %d dimensions, but the members give one of %d", len(has), len(want))
+		f.Err = fmt.Errorf("the composite embedding has %d dimensions, but the embeddings of the members have %d",
+			len(has), len(want))
 	case differs(has, want) >= 0:
 		i := differs(has, want)
-		f.Err = fmt.Errorf("element %d of the composite is %g, but the members give %g", i, has[i], want[i])
+		f.Err = fmt.Errorf("element %d of the composite embedding is %g, but the value computed from the members is "+
+			"%g", i, has[i], want[i])
 	case len(curved) > 0 && (len(curved) != len(has) || differs(curved, memstore.Hyperbolic(has)) >= 0):
-		f.Err = errors.New("the hyperbolic embedding does not match the composite")
+		f.Err = errors.New("the hyperbolic embedding does not match the composite embedding")
 	default:
 		return nil
 	}

@@ -64,8 +64,8 @@ func (v *Run) index() error {
 	return nil
 }
 
-// offsets verifies the offsets of the index files, by which look-ups find a line without a search. The files
-// themselves have no fault.
+// offsets verifies the offsets of lines for the index files in set, with which a look-up finds a line without a
+// search. The index files themselves were verified before, without a fault.
 func (v *Run) offsets(set *index.Set) error {
 	for err := range set.CheckOffsets(v.Source.FS, v.Source.Dir) {
 		path, offset := view.Place(err, index.OffsetsName)
@@ -80,7 +80,8 @@ func (v *Run) offsets(set *index.Set) error {
 	return nil
 }
 
-// distinct returns faults without repetitions: only the first fault of each file and offset.
+// distinct returns faults without repetitions: only the first fault of each file and offset. It keeps all faults
+// without an offset.
 func distinct(faults []error) (list []error) {
 	for _, err := range faults {
 		path, offset := view.Place(err, "")
@@ -138,7 +139,8 @@ func (v *Run) overlay() error {
 		if err := v.report(repair.Finding{
 			Kind: repair.OverlayWrong, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: id, LSN: at.Pos,
 			Stake: "correct answers of this process", Heals: repair.ByLog, Next: repair.NextFlush,
-			Err: fmt.Errorf("the log has a change at position %d, but the overlay has %d (%v)", at.Pos, p.Version, err),
+			Err: fmt.Errorf("the log has a change at position %d, but this process's overlay of the index has "+
+				"version %d (%v)", at.Pos, p.Version, err),
 		}); err != nil {
 			return err
 		}

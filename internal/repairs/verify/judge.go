@@ -15,7 +15,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// File is the content of a document's file, as read.
+// File is the content of a document's file as Run.Read has read it. Hash is the sha256 of Data. If Err is not nil, the
+// file could not be read.
 type File struct {
 	Data []byte
 	Info vfs.Info
@@ -23,7 +24,7 @@ type File struct {
 	Err  error
 }
 
-// Read reads the file of a document of kind k.
+// Read reads the file with this name in the folder of kind k. The field Err of the result has the error of reading.
 func (v *Run) Read(k *kind.Kind, name string) (f File) {
 	f.Data, f.Info, f.Err = v.Folders[k.At].Read(name, int64(v.Source.FileLimit))
 	if f.Err == nil {
@@ -88,8 +89,9 @@ func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64)
 	return j
 }
 
-// compare checks a file that may have any of the versions in list. It returns a finding if the file is damaged or has
-// none of these versions. The second result is a list of findings about derived data.
+// compare checks a file that may have any of the versions in list, the newest first. It returns a finding if the file
+// is damaged or has none of these versions, unless a flush will replace the file. All versions below the position
+// flushed are in files. The second result is a list of findings about derived data.
 func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 	flushed wal.LSN) (*repair.Finding, []repair.Finding) {
 	moved := false
@@ -145,7 +147,7 @@ func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repai
 	}
 	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id),
 		Offset: kind.OffsetOf(err), ID: id, LSN: version,
-		Stake: "this " + k.Noun + ": the document was stored in this form", Heals: repair.ByHand,
+		Stake: "this " + k.Noun + ": the store itself wrote the document in this invalid form", Heals: repair.ByHand,
 		Next: repair.NextRepair, Err: err}
 	if err == nil {
 		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("the file contains id %s, not %s",

@@ -247,9 +247,10 @@ func (r *row) older(n uint64) bool {
 func (r *row) stake(f *repair.Finding, n uint64, end wal.LSN) {
 	switch {
 	case end <= r.v.Source.Log.Spilled():
-		f.Stake = "the history of the memories written there; their newest versions are in files and index"
+		f.Stake = "the history of the memories that were written in this segment; their newest versions are in " +
+			"files and index"
 	case end <= r.v.Source.Log.Flushed():
-		f.Stake = "the index of the memories written there; their newest versions are in files"
+		f.Stake = "the index of the memories that were written in this segment; their newest versions are in files"
 	default:
 		f.Stake = "acknowledged writes that are not in files yet, and all later writes"
 	}
@@ -302,7 +303,8 @@ func (r *row) unmet() error {
 	return nil
 }
 
-// besideSegments checks the files in wal/ that are not segments.
+// besideSegments reports the files in wal/ that belong neither to the log nor to a running process. names has the
+// names of the files that are not segments.
 func (v *Run) besideSegments(names []string) error {
 	for _, name := range names {
 		if places.InLog(name) {

@@ -23,7 +23,8 @@ type Standing struct {
 var errAgain = errors.New("the document keeps changing while it is read")
 
 // errUnjudged means that a document cannot be checked because of damage of the log, which was reported.
-var errUnjudged = errors.New("the log is damaged in the part that has the answer")
+var errUnjudged = errors.New("the document cannot be checked, because the log is damaged in a part that may have a " +
+	"newer version")
 
 // May lists the versions that a document's file may have, from the newest version back to the first version below
 // flushed. The caller must have read flushed before it read the file.

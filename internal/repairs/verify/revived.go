@@ -70,8 +70,8 @@ func (v *Run) revived() error {
 	return nil
 }
 
-// collect reads the log from segment from on, and appends every version of the documents whose keys versions has to
-// the list of that key.
+// collect reads the log, beginning with segment from. The keys of versions are keys of documents; collect appends each
+// version of such a document to the list of its key.
 func (v *Run) collect(from uint64, versions map[string][]Standing) error {
 	for e, err := range v.Source.Log.Scan(v.ctx, from) {
 		if err != nil {

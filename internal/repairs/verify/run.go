@@ -177,8 +177,8 @@ func New(ctx context.Context, s view.Source, o repair.VerifyOptions, yield func(
 
 var errStopped = errors.New("the caller has stopped the verification")
 
-// report counts a finding and yields it. The error is errStopped if the caller has stopped the
-// iteration.
+// report counts a finding and yields it. The error is errStopped if the caller has stopped the iteration. If the check
+// failed only because this process lacked a resource, report returns that error and yields nothing.
 func (v *Run) report(f repair.Finding) error {
 	if err := f.Unread(); err != nil {
 		return err

@@ -30,13 +30,14 @@ func (u *unembedded) add(id string) {
 	}
 }
 
-// embeds reports whether memories with content should have an embedding.
+// embeds reports whether documents of kind k that have content should have an embedding. This is so only for memories,
+// in a store whose embeddings are made by a named model, and not while the model is being changed.
 func (s *vectors) embeds(k *kind.Kind) bool {
 	return s != nil && k == kind.Memories && s.model.Name != "" && !s.changing()
 }
 
-// lacks returns a finding if a memory has content but no embedding. The caller adds it to Run.unembedded, because a
-// file may be checked more than once before the result counts.
+// lacks returns a finding if a memory has content but no embedding. It does not add the memory to Run.unembedded: a
+// file may be checked more than once before the result counts, so the caller adds it.
 func lacks(id string, m *memstore.Memory) []repair.Finding {
 	if len(m.Embedding) > 0 || strings.TrimSpace(m.Content) == "" {
 		return nil

@@ -29,7 +29,8 @@ func (v *Run) vectorFiles() error {
 			}
 			if set.LSN() > v.Source.Log.Durable() {
 				err = &errs.CorruptionError{Path: vector.BaseMapping, Offset: -1,
-					Err: fmt.Errorf("the vectors cover the log up to %d, but the log ends at %d", set.LSN(), v.Source.Log.Durable())}
+					Err: fmt.Errorf("the vectors cover the log up to position %d, but the log ends at position %d",
+						set.LSN(), v.Source.Log.Durable())}
 			}
 		}
 		if err != nil {
@@ -68,8 +69,9 @@ func (v *Run) vectorFiles() error {
 	return nil
 }
 
-// vectors has the data with which documents are compared: an index, and the vectors that belong to the index. The
-// files of both never change, so a contradiction between them is a fault, even while other processes write.
+// vectors has the data with which documents are compared: an index, and the vectors that belong to the index. An index
+// file or a vector file never changes. So a contradiction between index and vectors is a fault, even while other
+// processes write.
 type vectors struct {
 	v     *Run
 	idx   *index.Set
@@ -270,7 +272,7 @@ func (s *vectors) ghosts(k *kind.Kind) error {
 		}
 		return v.report(repair.Finding{Kind: repair.VectorGhost, Severity: repair.Healable, Path: vector.BaseMapping,
 			Offset: -1, ID: id,
-			Stake: "a search may find a missing memory", Heals: repair.ByDocuments, Next: repair.NextRepair,
+			Stake: "a search may find a memory that does not exist", Heals: repair.ByDocuments, Next: repair.NextRepair,
 			Err: fmt.Errorf("vector %d belongs to no %s", number, k.Noun)})
 	})
 	if errors.Is(err, errs.ErrCorrupt) {

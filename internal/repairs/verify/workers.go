@@ -30,7 +30,8 @@ type atWork struct {
 	others  sync.WaitGroup
 }
 
-// next starts a chunk of documents, after it has completed the previous chunk and reported its findings.
+// next starts to check a chunk of documents, after it has completed the previous chunk and reported its findings.
+// swaps is the swap counter of the index from which the documents were listed.
 func (w *workers) next(jobs []entryJob, swaps uint64) error {
 	if err := w.v.ctx.Err(); err != nil {
 		return err
@@ -114,7 +115,8 @@ func (c *atWork) report(v *Run) error {
 	return nil
 }
 
-// entry checks an index line and compares the document with its file.
+// entry checks the index line of a document and compares the document with its file. swaps is the swap counter of the
+// index that has the line. buf is a buffer for reuse.
 func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 	if job.line == nil {
 		return v.Document(job.kind, job.id, nil, 0)
@@ -144,8 +146,9 @@ func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 }
 
 // glance is the fast check of a document. It succeeds if the document's file matches the line in the index, as nearly
-// all files do: such bytes were valid when they were written. It returns false for any other document, and the caller
-// must call Run.Document, which checks thoroughly.
+// all files do: such bytes were valid when they were written. It returns false if the file does not match, or if the
+// document or the index has changed; swaps is the swap counter of the index that has the line. Then the caller must
+// call Run.Document, which checks thoroughly.
 func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte) (Judged, bool) {
 	if v.indexBad {
 		return Judged{}, false

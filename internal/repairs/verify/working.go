@@ -144,7 +144,8 @@ func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 	}
 	for at > base {
 		if at < v.Source.State.From() {
-			return true, fmt.Errorf("the log continues from position %d, but the file is as of %d", at, base)
+			return true, fmt.Errorf("the entries of the scope in the log continue from position %d, but the file "+
+				"has the state of position %d", at, base)
 		}
 		e, err := v.Source.Log.ReadAt(v.ctx, at)
 		if err != nil {
@@ -158,7 +159,8 @@ func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 			return false, nil
 		}
 		if at = view.Previous; at < base {
-			return true, fmt.Errorf("the log continues from position %d, but the file is as of %d", at, base)
+			return true, fmt.Errorf("the entries of the scope in the log continue from position %d, but the file "+
+				"has the state of position %d", at, base)
 		}
 	}
 	if f == nil {
