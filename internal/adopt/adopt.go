@@ -27,7 +27,8 @@ type Adopter struct {
 	resuming resuming // state of ResumeVanished
 }
 
-// Drifts returns the last comparison of the files of each kind with the index; an element is nil before the first.
+// Drifts returns the last comparison of the files with the index, for each kind. The element of a kind is nil before
+// the first comparison of that kind.
 func (ed *Adopter) Drifts() *[kind.Most]atomic.Pointer[Drift] { return &ed.drifts }
 
 // New returns an Adopter.

@@ -17,9 +17,9 @@ import (
 )
 
 // AdoptAside adopts files that a round of the flusher has moved to quarantine although they are based on the newest
-// version. That happens if a user saves twice, and the second save comes after the first was adopted and before that
-// version was written to its file. The files also stay in quarantine. If no process watches the files, AdoptAside does
-// nothing: then no process adopted a first save just before.
+// version. Such files exist if a user saves twice: the first edit was adopted, and the second was saved before the
+// flusher wrote the adopted version to the file. The files also stay in quarantine. If no process watches the files,
+// AdoptAside does nothing, because then no process has adopted the first edit.
 func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if len(aside) == 0 || ed.engine.Log().Processes().Leader() == 0 {
 		return
@@ -59,14 +59,16 @@ func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfi
 	cmt()
 }
 
-// parking records when the background goroutine next checks replaced files that a program still has open.
+// parking records when CheckParked next checks the replaced files that a program still has open. parked is the number
+// of such files, pause is the time between two checks, and due is the time of the next check.
 type parking struct {
 	parked int
 	pause  time.Duration
 	due    time.Time
 }
 
-// asideOf returns the verdict for a file that was moved to quarantine, if the file is to be adopted; otherwise nil.
+// asideOf returns the kind of, and the verdict about, a file that was moved to quarantine, if the file is to be
+// adopted; otherwise nil, nil.
 func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *Verdict) {
 	k := (&Files{ed}).folder(e.Folder)
 	if k == nil || e.Where == "" {
@@ -108,7 +110,8 @@ const (
 	parkedMost  = time.Minute
 )
 
-// CheckParked checks the replaced files into which an editor may still save, if the next check is due.
+// CheckParked runs a round that examines the replaced files which a program still had open, and adopts or reports what
+// was saved into them since. It does nothing if the next check is not due, or if another process holds flush.lock.
 func (ed *Adopter) CheckParked(ctx context.Context) {
 	f, now := &ed.parking, ed.engine.Env().Clock()
 	n := ed.flusher.Files().Parked()

@@ -26,10 +26,12 @@ type Drift struct {
 	Deleted  []string // missing ids whose deletion by hand was adopted
 }
 
-// Reconcile compares the names in each folder with the index, if the time of the folder differs from that at the
-// store's last flush; folders with subfolders are always compared. It reads no documents: a changed document is
-// found when it is read. A change within the same tick of the kernel's clock (up to 10 ms) in which the last flush
-// ended leaves the time of the folder unchanged, so it is found only when the document is read.
+// Reconcile first continues to restore the files of folders that have vanished. If no other process has the store
+// open, it then compares the names of the files in each folder with the index, and decides about the differences. It
+// omits a folder whose modification time is the same as at the store's last flush. Folders with subfolders are always
+// compared. For kinds without FileWins (see kind.Kind), it reads no documents: a changed document is found when it is
+// read. If a change is made within the same tick of the kernel's clock (up to 10 ms) in which the last flush ended,
+// the time of the folder stays the same, so the change is found only when the document is read.
 func (ed *Adopter) Reconcile(ctx context.Context) {
 	ed.resumeAll(ctx)
 	if !ed.engine.Log().Report().Recovered {
@@ -68,8 +70,9 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 	}
 }
 
-// sweep adopts the changes to files of a kind whose files win, including new files, that were made while no process had
-// the store open. If another process watches the files, sweep does nothing, because that process adopts the changes.
+// sweep adopts the changes, including new files, that were made to the files of a kind with FileWins (see kind.Kind)
+// while no process had the store open. If another process watches the files, sweep does nothing, because that process
+// adopts the changes.
 func (ed *Adopter) sweep(ctx context.Context, k *engine.Kind) {
 	if ed.engine.Env().ReadOnly || ed.engine.Log().Processes().Leader() != 0 || ed.engine.Settings().Gone() {
 		return
@@ -98,9 +101,9 @@ func (ed *Adopter) sweep(ctx context.Context, k *engine.Kind) {
 	}
 }
 
-// repairDrift handles the cheap cases, if config.json allows it: a missing file that the log still has is treated as
-// deleted by hand, or restored. memctl repair handles the cases that need the archive, and decides whether a file
-// without a document is new or belongs to a deleted document.
+// repairDrift decides about the missing files in d, if config.json allows it: a missing file is treated as deleted by
+// hand, or restored from the log or the archive. It records the result in d. It does not decide whether a file without
+// a document is new or belongs to a deleted document: memctl repair does that.
 func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 	if ed.engine.Env().ReadOnly || len(d.Missing) == 0 {
 		return
@@ -129,7 +132,8 @@ func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 	}
 }
 
-// Drift returns the names that only files or only the index have. It checks each twice, because a flush may be running.
+// Drift compares the names of the files of a kind with the index, and returns the differences. It checks each
+// difference a second time, because a flush may be running.
 func (ed *Adopter) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 	names, err := k.Names()
 	if err != nil {
@@ -168,9 +172,10 @@ func (d *Drift) add(list *[]string, s string) {
 	}
 }
 
-// ReallyMissing reports whether a document is missing, by a second check in an order that leaves no gap: its file does
-// not exist, its newest version was flushed before ReallyMissing looked for the file, and that version is still the
-// newest afterwards. A newer version may be about to be written, after the file of its predecessor was removed.
+// ReallyMissing checks a second time whether the file of a document is missing. name is the name of the file. The
+// result is true if the file does not exist, the document's newest version was flushed before ReallyMissing looked for
+// the file, and that version is still the newest one afterwards. The order matters, because a newer version may be
+// about to be written to a file, after the file of its predecessor was removed.
 func (ed *Adopter) ReallyMissing(ctx context.Context, k *engine.Kind, id, name string) bool {
 	flushed := ed.engine.Log().Flushed()
 	if _, err := k.Stat(name); !errors.Is(err, fs.ErrNotExist) {

@@ -57,7 +57,8 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 // reason why the system does not notify this process of changes.
 func (f *Files) Polls(cause wal.PollCause) { f.ed.engine.Log().Processes().SetPolling(cause) }
 
-// Report reports to the host how the files are watched, with an error if that is limited.
+// Report reports to the host how the files are watched. note names the method; err is the reason if the watching is
+// limited, and otherwise nil.
 func (f *Files) Report(note string, err error) {
 	if err != nil {
 		f.ed.engine.Env().Logger.Warn("watching the files", "how", note, "err", err)
@@ -87,7 +88,8 @@ func (ed *Adopter) Ignores(k *engine.Kind, name string) bool {
 
 // inStore reports whether a file is in the folder of another store, such as a store in an adopted folder. Only that
 // store may write its files: if they were documents of this store, files that the other store deletes could come back.
-// known has the folders that were examined already, and inStore adds to it; nil: each is examined.
+// known has the result for each folder that was examined already, and inStore adds its results to known. If known is
+// nil, inStore examines each folder.
 func (ed *Adopter) inStore(k *engine.Kind, name string, known map[string]bool) bool {
 	for at, c := range name {
 		if c != '/' {
@@ -119,9 +121,10 @@ func (ed *Adopter) isStore(folder string) bool {
 	return err == nil && info.Mode.IsRegular()
 }
 
-// deletesByHand reports whether a missing file may have been deleted by hand, so that the read which found it missing
-// must leave the decision to the watching process. If no process watches, a read decides once the folder has not
-// changed for a while. While config.json is not valid, no process decides, and the result is true.
+// deletesByHand reports whether a read that finds a file missing must not decide about the file, because the file may
+// have been deleted by hand. If config.json has adopt_deletions, the watching process decides. If no process watches,
+// a read decides only when the folder has not changed for quietFor. While config.json is not valid, no process
+// decides, and the result is true.
 func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 	if ed.engine.Settings().Unknown() {
 		return true
@@ -131,7 +134,7 @@ func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 }
 
 // newestOf returns the newest version of a document. flushed reports whether that version is written to the document's
-// file. If it is not, a flush is due, which decides about the existing file.
+// file. If flushed is false, a flush of the version is due, and that flush decides about the existing file.
 func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind,
 	id string) (v engine.Version, flushed bool, err error) {
 	to := ed.engine.Log().Flushed() // read first: a version that is not flushed now is not judged

@@ -91,9 +91,9 @@ var errUndecided = fmt.Errorf("%w: files are missing, and config.json, which dec
 	"count as deleted, is not valid → correct config.json",
 	errs.ErrInvalid)
 
-// Restore creates a folder again that was removed while it was empty: git stash -u removes empty folders, and
-// without the folder there are no notifications. Restore does nothing in a git branch that does not contain the
-// store.
+// Restore creates the folder of a kind again that was removed while it was empty. git stash -u removes empty folders,
+// and the system sends no notifications about a folder that does not exist. Restore does nothing if the store has
+// documents of the kind, or if config.json is missing too, as in a git branch that does not contain the store.
 func (f *Files) Restore(ctx context.Context, folder string) error {
 	k, ed := f.folder(folder), f.ed
 	if k == nil {
@@ -112,10 +112,14 @@ func (f *Files) Restore(ctx context.Context, folder string) error {
 	return k.Make()
 }
 
-// Settle decides about files that stay missing. If config.json has adopt_deletions, deleted files are deleted
-// documents, whose versions stay in the history as after any deletion. Otherwise, or if most of a folder is missing, or
-// if the document is in a file with another name, Settle restores the files that log, archive or such a file still
-// have, and reports the others.
+// Settle decides about the documents ids, whose files stay missing. If config.json has adopt_deletions, it deletes
+// these documents; their versions stay in the history, as after any deletion. Otherwise Settle restores the files from
+// the log, the archive or a file with another name that contains the document, and reports the files that it cannot
+// restore.
+//
+// Even with adopt_deletions, Settle restores a file instead of deleting its document if such a file with another name
+// exists, or if the loss counts as an accident: the folder itself is missing or, for a kind without FileWins, most
+// files of the folder are missing at once.
 func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	return f.settle(ctx, folder, ids, false)
 }
@@ -217,7 +221,8 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	return ed.flusher.FlushFiles(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
-// stillGone reports whether the file of a document's newest version is missing.
+// stillGone returns the newest version of a document, and reports in gone whether the file of that version is missing.
+// If the version is not flushed yet, or the document does not exist, gone is false and err is nil.
 func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind,
 	id string) (v engine.Version, gone bool, err error) {
 	v, flushed, err := ed.newestOf(ctx, k, id)

@@ -16,8 +16,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// JudgeEdit decides about a file that differs from what the index names. It first checks again whether the file
-// differs. Under flush.lock no process of the store changes files, so a difference is an edit by hand, or damage.
+// JudgeEdit decides about the file of a document that differs from the version in the index, and returns the version
+// that readers get. It first checks again whether the file differs. Under flush.lock no process of the store changes
+// files, so a difference is an edit by hand, or damage.
 //
 // A valid edit is adopted: it goes through the log like every change. A file that cannot be adopted stays where it is,
 // and the error names the reason; as long as the log has the previous version, readers get that version.
@@ -47,7 +48,7 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 
 // beingSaved returns the newest version of a document whose file has just been emptied, for a kind whose documents may
 // be empty: an editor that saves in place empties the file first. A later read decides about the file. The bool result
-// is false if the file was not just emptied, or the log no longer has the version.
+// is false if the file was not just emptied, or if neither the log nor the archive has the version.
 func (ed *Adopter) beingSaved(ctx context.Context, k *engine.Kind, id string) (engine.Version, bool) {
 	if !k.Opaque {
 		return engine.Version{}, false
@@ -66,7 +67,8 @@ func (ed *Adopter) beingSaved(ctx context.Context, k *engine.Kind, id string) (e
 	return ed.engine.FromLog(ctx, k, id, place.Version)
 }
 
-// unread does what JudgeEdit does, for a handle that may not change anything: it adopts nothing.
+// unread does what JudgeEdit does, for a process that may not write to the store. It adopts nothing, and returns the
+// newest version from the log or the archive. If neither has that version, it returns an error.
 func (ed *Adopter) unread(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	place, err := ed.engine.State().Find(k.Letter, id)
 	if err != nil {
@@ -164,10 +166,10 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, verdict *Verdict)
 		} else if other.ID != id {
 			err = k.Misplaced(other.ID)
 		}
-		return ed.keepServing(ctx, k, verdict, old, err, "edited by hand, and not valid",
+		return ed.keepServing(ctx, k, verdict, old, err, "the file was edited by hand and is not valid",
 			&errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
 				Err: fmt.Errorf("the file was edited by hand and is not valid, and the log no longer has the previous version: "+
-					"correct it, or run memctl verify: %w", err)})
+					"correct the file, or run memctl verify: %w", err)})
 	}
 	if k.Conflicts(old.Line.UpdatedAt, &p) {
 		// The edit is based on an older version than the newest one in the file: an editor that had the file open for
@@ -199,9 +201,11 @@ func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, verdict *Ver
 	return nil
 }
 
-// conflict reports whether an edited file is based on an older version than the newest. If so, the newest
-// version is kept, and the edit is set aside and reported. If the log no longer has the newest version, the
-// edit is the only copy, and is no conflict.
+// conflict reports whether an edited file is based on an older version than the newest one. p is the parsed content of
+// the file; old is the newest version, whose content conflict reads from the log or the archive. If the result is
+// true, conflict has reported the edit to the host, and returns the newest version with its content; the caller keeps
+// that version and sets the edit aside. If neither the log nor the archive has the newest version any more, the edit
+// is the only copy, and the result is false.
 func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Version,
 	p *engine.Parsed) (engine.Version, bool) {
 	v, ok := ed.engine.FromLog(ctx, k, p.ID, old.LSN)
@@ -213,7 +217,8 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 	if stood, err := k.Parse(v.Doc, p.ID); err == nil && !p.Updated.Before(*stood.Updated) {
 		return engine.Version{}, false
 	}
-	why := fmt.Errorf("the edit is based on the version of %s, but the newest version was written at %s",
+	why := fmt.Errorf("the edit is based on the version that was written at %s, but the newest version was written "+
+		"at %s",
 		p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
 	ed.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
 	return v, true
@@ -221,9 +226,11 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 
 const deletedByHand = "the file was deleted by hand; the log has its content"
 
-// restore restores a missing or damaged file from the version old, which it reads from the log or the archive.
-// cause is the reason why the file cannot be used; it matches fs.ErrNotExist if the file is missing. The store did
-// not write an existing file, so the flusher moves that file to quarantine when it writes the restored one.
+// restore decides to restore a missing or damaged file from the version old, which restore reads from the log or the
+// archive. It stores in verdict that readers get this version, and, if config.json allows repairs, that the version is
+// written to the file. cause is the reason why the file cannot be used; it matches fs.ErrNotExist if the file is
+// missing. The store did not write an existing file, so the flusher moves that file to quarantine when it writes the
+// restored one. If neither the log nor the archive has the version, the error is a *errs.CorruptionError.
 func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, verdict *Verdict,
 	old engine.Version, cause error) error {
 	v, ok := ed.engine.FromLog(ctx, k, verdict.ID, old.LSN)

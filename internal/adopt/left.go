@@ -31,8 +31,8 @@ type Left struct {
 	Why  string
 }
 
-// unfit returns the reason why a file that the index does not list cannot be a document of a kind whose files win;
-// "" if it may be one.
+// unfit returns the reason why a file that the index does not list cannot be a document of a kind with FileWins (see
+// kind.Kind). It returns "" if the file may be a document, or if the kind does not have FileWins.
 func (ed *Adopter) unfit(k *engine.Kind, name string) string {
 	if !k.FileWins {
 		return ""
@@ -57,14 +57,14 @@ func leftReason(k *engine.Kind, info vfs.Info) string {
 }
 
 // isLeft reports whether the store does not touch a file that the index does not list, because the file cannot be a
-// document. It returns false for kinds whose files do not win.
+// document. It returns false for kinds without FileWins (see kind.Kind).
 func (ed *Adopter) isLeft(k *engine.Kind, name string) bool {
 	return k.FileWins && (!k.IsDocument(name) || ed.Ignores(k, name) || ed.unfit(k, name) != "")
 }
 
-// leftFor returns the reason why the store does not touch a file in the folder of a kind whose files win. It returns ""
-// if the file is a document or may become one.
-// known is passed to inStore.
+// leftFor returns the reason why the store does not touch a file in the folder of a kind with FileWins (see
+// kind.Kind). It returns "" if the file is a document or may become one. known has the folders that inStore has
+// examined already; nil: inStore examines each folder.
 func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string, known map[string]bool) (string, error) {
 	if !k.IsDocument(name) {
 		for segment := range strings.SplitSeq(name, "/") {
@@ -98,8 +98,8 @@ func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string, kno
 	}
 }
 
-// LeftOut yields the files that the store does not touch, although they are in the folders of kinds whose files win,
-// because they are not documents and nothing is wrong with them. An error ends the sequence.
+// LeftOut yields the files that the store does not touch, although they are in the folders of kinds with FileWins (see
+// kind.Kind), because they are not documents and nothing is wrong with them. An error ends the sequence.
 func (ed *Adopter) LeftOut(ctx context.Context) iter.Seq2[Left, error] {
 	return engine.Reading(ctx, ed.engine, func(yield func(Left, error) bool) {
 		for _, k := range ed.present() {

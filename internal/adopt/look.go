@@ -19,9 +19,9 @@ import (
 
 // Look decides about files of a folder that may have changed. Look recognizes files that the store wrote, in any
 // process, by their time and size, which costs little. It adopts edited files, or reports them and leaves them in
-// place: see JudgeEdit. absent has the names of files that do not exist; Gone finds out which of them should exist. An
-// error means that the call has ended early; it is never about a single file. For a kind whose files win, Look waits
-// before it decides about a file that has just been emptied.
+// place: see JudgeEdit. absent has the names of files that do not exist; Gone finds out which of these files should
+// exist. An error means that the call has ended early; it is never about a single file. For a kind with FileWins (see
+// kind.Kind), Look waits before it decides about a file that has just been emptied.
 func (f *Files) Look(ctx context.Context, folder string, names []string) (absent []string, err error) {
 	k := f.folder(folder)
 	if k == nil {
@@ -38,8 +38,8 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	return append(absent, more...), err
 }
 
-// LookNow does what Look does, but waits for no file: emptied has the names of those that were emptied a moment ago.
-// The caller checks them again later.
+// LookNow does what Look does, but does not wait for files that have just been emptied: it does not decide about these
+// files, and returns their names in emptied. The caller checks these files again later.
 func (f *Files) LookNow(ctx context.Context, folder string, names []string) (absent, emptied []string, err error) {
 	k := f.folder(folder)
 	if k == nil {
@@ -50,9 +50,10 @@ func (f *Files) LookNow(ctx context.Context, folder string, names []string) (abs
 	return absent, emptied, err
 }
 
-// emptied divides names in two: files that can be decided about now, and files that have just been emptied, because an
-// editor that saves in place empties the file first. After the duration wait, the files in emptied have their contents,
-// or are empty on purpose.
+// emptied divides names in two. now has the files about which a decision is possible now. emptied has the files that
+// have just been emptied, because an editor that saves in place empties a file first. After the time wait, the files
+// in emptied have their contents again, or are empty on purpose. For a kind without FileWins (see kind.Kind), now has
+// all names.
 func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []string, wait time.Duration) {
 	if !k.FileWins {
 		return names, nil, 0
@@ -217,8 +218,9 @@ func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) 
 	return nil
 }
 
-// judgeSome decides about the first n files in due, as many as fit in one commit, under one flush.lock. late has those
-// of the n files that were written meanwhile.
+// judgeSome decides about the first n files in due, and adopts them in one commit. n is the number of files that fit
+// in the commit. late has those of the n files that were written meanwhile, about which the caller decides again.
+// judgeSome takes flush.lock once.
 func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
 	held, unlock, err := ed.flusher.Lock(ctx)
 	if err != nil {
@@ -259,7 +261,8 @@ func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect)
 	return n, late, nil
 }
 
-// judgeEach decides about each file individually, as reading the document does.
+// judgeEach decides about each file individually: it reads the document, and the read adopts, restores or reports the
+// file.
 func (ed *Adopter) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	for _, s := range due {
 		_, err := ed.engine.Find(ctx, k, s.ID, true)
@@ -274,7 +277,8 @@ func (ed *Adopter) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect)
 	return nil
 }
 
-// verdictOf decides what to do about a file that differs from the index.
+// verdictOf returns the verdict about the file s. If the index lists the document of the file, it does what verdict
+// does. Otherwise it decides whether the file is to be adopted as a new document.
 func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind, s *Suspect) *Verdict {
 	if !s.unknown {
 		return ed.verdict(ctx, held, k, s.ID)
@@ -295,7 +299,8 @@ func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind
 	return is
 }
 
-// reported reports that a file could not be adopted, once for each state of the file.
+// reported reports to the host that a file could not be adopted because of err. It does so once for each state of the
+// file.
 func (ed *Adopter) reported(k *engine.Kind, name string, err error) {
 	path := k.Name() + "/" + name
 	info, serr := k.Stat(name)

@@ -16,12 +16,14 @@ import (
 // file.
 const olderLook = 100
 
-// withoutOlder returns the document of an edited file of a memory with the embedding replaced by the one in stood, the
-// version that the edit replaces. It does so if the embedding in the file is that of a version from before a change of
-// the embedding model: a checkout, or an editor that had the file open, restores such an embedding unintentionally, and
-// updated_at does not show that, because a re-embedding does not change updated_at. ok is false if the file is to be
-// adopted unchanged. That includes an embedding that the log no longer has: it cannot be distinguished from one that a
-// user has set.
+// withoutOlder replaces the embedding in an edited file of a memory, if that embedding is from a version before the
+// last change of the embedding model. p and data are the parsed and the raw content of the file. doc is the document
+// of the file with the embedding of stood, the version that the edit replaces. A checkout, or an editor that had the
+// file open, restores an older embedding unintentionally, and updated_at does not show that, because a re-embedding
+// does not change updated_at.
+//
+// ok is false if the file is to be adopted unchanged. That includes a file whose embedding is in no version that the
+// log still has: such an embedding cannot be distinguished from one that a user has set.
 func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte,
 	old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
 	model := ed.vectors.Model()

@@ -31,8 +31,8 @@ const (
 )
 
 // moves records the files that this process has seen, to recognize files that were renamed by hand. The Adopter first
-// adopts a file with a new name as a new document, while the old file is missing. When the missing file is settled, the
-// two become one document: see Files.moved.
+// adopts a file with a new name as a new document, while the old file is missing. When Settle decides about the
+// missing file, the two documents become one: see Files.moved.
 type moves struct {
 	mu      sync.Mutex
 	inodes  map[string]inode   // inodes of files that were at their paths, by id
@@ -86,12 +86,13 @@ func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, 
 		lsn: lsn, at: now}
 }
 
-// pair finds the recently adopted files that are missing documents under a new name, and returns these files by
-// the id of the missing document. gone has the missing documents by id.
+// pair finds the recently adopted files that are missing documents under a new name, and returns these files by the id
+// of the missing document. gone has the missing documents by id.
 //
-// A file with the inode of the missing file comes first, if it has the same content, or if isEdit reports that its
-// content may be an edit of the missing document. Then comes a file with the same content, if only one missing
-// document and one adopted file have that content. Empty files are not paired by content.
+// pair first searches for a file that has the inode which the missing file had. The file must have the same content,
+// or isEdit must report that its content may be an edit of the missing document. If there is no such file, pair takes
+// a file with the same content, provided that only one missing document and one adopted file have that content. Empty
+// files are not paired by content.
 func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 	isEdit func(id string, a arrival) bool) map[string]arrival {
 	m.mu.Lock()
@@ -262,9 +263,10 @@ func alike(old, edited []byte) bool {
 // tick is longer than one step of the clock from which a kernel takes the times of files.
 const tick = 20 * time.Millisecond
 
-// read reads a file that differs from the index. For a kind whose files win, it waits until the last change is
-// longer than a tick ago: the version gets the time of the file, and another change within the tick would not
-// change that time, and so count as damage.
+// read reads a file that differs from the index. For a kind with FileWins (see kind.Kind), read waits until the last
+// change of the file is longer than a tick ago. The reason: the version gets the time of the file. Another change
+// within the tick would leave that time unchanged, and would therefore count as damage. read gives up waiting after a
+// few attempts.
 func (ed *Adopter) read(ctx context.Context, k *engine.Kind, name string) (data []byte, info vfs.Info, err error) {
 	for try := 0; ; try++ {
 		data, info, err = k.Read(name, places.StoredMost)
@@ -278,7 +280,8 @@ func (ed *Adopter) read(ctx context.Context, k *engine.Kind, name string) (data 
 	}
 }
 
-// normal renames those of the files whose names are not in Unicode normal form C, and returns all resulting names.
+// normal renames the files whose names are not in Unicode normal form C, and returns the names that all files then
+// have. It reports and omits files that cannot be renamed. In a read-only store, it renames nothing.
 func (ed *Adopter) normal(k *engine.Kind, names []string) []string {
 	list := names[:0:0]
 	for _, name := range names {

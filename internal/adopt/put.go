@@ -24,9 +24,10 @@ type Adoption struct {
 	stood *engine.Version // existing version that differs only in the embedding, so that nothing is written; else nil
 }
 
-// adoption prepares the bytes of an edited file for the log. It replaces an embedding of an older model, see
-// withoutOlder. old is the version that the file replaces; for a file that a user created, old is the zero value, and
-// mtime is the modification time of the file.
+// adoption prepares the bytes of an edited file for the log. p and data are the parsed and the raw content of the
+// file. adoption replaces an embedding of an older model; see withoutOlder. old is the version that the file replaces,
+// or the zero value for a file that a user created. mtime is the modification time of the file; zero: the version does
+// not get the time of the file.
 func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time,
 	old engine.Version) (*Adoption, error) {
 	a := &Adoption{file: data, doc: data}
@@ -135,8 +136,9 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 	}
 }
 
-// place searches for existing documents whose paths exclude those of new files, for a kind whose documents are in
-// folders. The verdict about an excluded file becomes an error. The caller calls end after the commit.
+// place searches for existing documents whose paths exclude the new files in list, for a kind whose documents are in
+// folders; see commit.Places. The verdict about an excluded file becomes an error. The caller calls end after the
+// commit.
 func (ed *Adopter) place(ctx context.Context, k *engine.Kind, list []*Verdict) (end func()) {
 	var created []*Verdict
 	var ids []string

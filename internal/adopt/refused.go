@@ -17,8 +17,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// RefusedEdit is an edited file that cannot be adopted: not valid, with the id of another document, over a limit, or
-// not readable. It stays unchanged, and the previous version is served as long as log or archive have it.
+// RefusedEdit is an edited file that cannot be adopted, because it is not valid, has the id of another document,
+// exceeds a limit or cannot be read. The file stays unchanged. Readers get the previous version as long as the log or
+// the archive has it.
 type RefusedEdit struct {
 	Path string // relative to the store
 	Err  error  // reason why the edit cannot be adopted
@@ -118,8 +119,9 @@ func (ed *Adopter) Problems() (problems []error) {
 	return append(problems, ed.vanished()...)
 }
 
-// vanished returns an error for each missing folder of a kind whose folder is created with the first document,
-// if the store has such documents: the loss is an accident, and nothing of it is adopted.
+// vanished returns an error for each folder that was lost by accident. A missing folder of a kind counts as lost by
+// accident if the folder is created with the first document of the kind and the store has such documents. The other
+// lost folders are those that rootProblems reports. No deletion of a file in such a folder is adopted.
 func (ed *Adopter) vanished() (problems []error) {
 	for _, k := range ed.engine.Present() {
 		n := ed.engine.State().Live(k.Letter)

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// lostFolder is a folder whose loss counts as an accident: the folder of a kind, or one of kind.Kind.Roots. Once
-// all but a few of its files are restored, each of those files is a lostFolder of its own: see restored.
+// lostFolder is a folder whose loss counts as an accident: the folder of a kind, or one of kind.Kind.Roots. Once only
+// a few of its files are still missing, each of these missing files is a lostFolder of its own: see restored.
 type lostFolder struct {
 	name   string // path of the folder in the folder of the kind; "" for that folder itself
 	marked bool   // its files are being restored (docfile.Folder.Restoring), so the folder may exist again
@@ -79,7 +79,7 @@ func (ed *Adopter) roots(k *engine.Kind) (names []string, err error) {
 	return names, err
 }
 
-// holdsOne reports whether one of the roots is at a path, or below it.
+// holdsOne reports whether path, or a path below it, is one of roots.
 func holdsOne(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return root == path || strings.HasPrefix(root, path+"/") })
 }
@@ -138,9 +138,9 @@ func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (mi
 // fewMissing is the maximum number of missing files of a folder that restored records one by one.
 const fewMissing = 32
 
-// restored ends the restoring of those folders of a kind in which no file is missing any more, except files that
-// nothing can restore. If a few files are missing that could not be restored yet, it records these files in place
-// of the folder: then the deletion of any other file counts as a deletion again.
+// restored ends the restoring of the folders of a kind in which no file is missing any more. It does not count the
+// files of the documents in beyond, which nothing can restore. If only a few files of a folder could not be restored
+// yet, it records these files in place of the folder: then the deletion of any other file counts as a deletion again.
 func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[string]bool) error {
 	marked, err := k.Restoring()
 	if err != nil || len(marked) == 0 {
@@ -324,7 +324,8 @@ func (ed *Adopter) rootProblems(k *engine.Kind) (problems []error) {
 		case n == 0:
 		case f.there != "":
 			problems = append(problems, fmt.Errorf("%s, an adopted folder, is missing, with %s: %s is in its place; "+
-				"nothing is deleted: clear that place, and the next read, opening or repair restores what log and "+
+				"nothing is deleted: move away what is in its place, and the next read, opening or repair restores "+
+				"what log and "+
 				"archive have", f.path(k),
 				human.Count(n, "file", "files"), f.there))
 		case f.marked:

@@ -91,8 +91,8 @@ func (s *settling) all(ids []string) error {
 	return nil
 }
 
-// findLast records the documents in deleted of which no copy is left. They cannot be recovered; the event of their
-// deletion reports this.
+// findLast records in last the documents in deleted of which no copy is left. Such a document cannot be recovered, and
+// the event of its deletion says so.
 func (s *settling) findLast() {
 	if len(s.deleted) == 0 {
 		return
@@ -109,7 +109,8 @@ func (s *settling) findLast() {
 	}
 }
 
-// one decides what happens to one document.
+// one decides what happens to one document whose file may be missing: it collects the deletion of the document, or the
+// version to be restored. If the file exists again, nothing is done.
 func (s *settling) one(held *wal.Held, id string) error {
 	v, gone, err := s.ed.stillGone(s.ctx, held, s.k, id)
 	if err != nil {
@@ -249,7 +250,8 @@ func (s *settling) restored(verdict *Verdict) {
 	s.ed.engine.Env().Event(e)
 }
 
-// failed reports a failure of one document, or returns an error that concerns all of them.
+// failed reports to the host that err prevents restoring or deleting the document id, and returns nil. If err concerns
+// all documents, because the context has ended or the store is closed or read-only, failed only returns err.
 func (s *settling) failed(id string, err error) error {
 	if s.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly) {
 		return err

@@ -23,10 +23,10 @@ type stray struct {
 
 func (s *stray) path() string { return s.in.Name() + "/" + s.name }
 
-// strays returns the files, by id, that contain one of the documents ids under another name than the document's: a user
-// has renamed or copied the document's file, within the folder or into another one. The names alone do not show which
-// document a file contains, so strays checks all files, and reads those that differ from the index. It ignores backup
-// files of editors (x.json~).
+// strays returns, by id, the files that contain one of the documents ids but do not have the path of that document: a
+// user has renamed or copied the document's file, within the folder or into another one. The names alone do not show
+// which document a file contains, so strays checks all files, and reads those that differ from the index. It ignores
+// backup files of editors (x.json~).
 //
 // A document of an opaque kind does not contain its id, so a file with another name is another document.
 func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[string][]*stray, error) {
@@ -72,13 +72,14 @@ func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 	return data, p, err
 }
 
-// renamed restores a document whose file a user has renamed, or copied and then deleted: that is not a deletion.
-// old is the newest version of the document. strays are the files with other names that contain the id of the
-// document.
+// renamed returns the verdict about a document whose file a user has renamed, or copied and then deleted: that is not
+// a deletion. old is the newest version of the document. strays are the files with other names that contain the id of
+// the document.
 //
-// If neither the log nor the archive has the version, renamed restores the version from a stray with the same
-// content. Otherwise, it adopts the stray with the latest edit of the version. It never adopts an older copy. The
-// strays stay in place, and the store reports them like every misplaced file.
+// If the log or the archive has the version old, the document's file is restored from there. If not, it is restored
+// from a stray with the same content. If there is no such stray, the stray with the latest edit of the version is
+// adopted. An older copy is never adopted. The strays stay in place, and the store reports them like every misplaced
+// file.
 func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, old engine.Version,
 	strays []*stray) (*Verdict, error) {
 	is := &Verdict{ID: id, name: k.FileName(id)}

@@ -12,8 +12,9 @@ import (
 )
 
 // Suspects yields names in a folder, as arguments for Look: the names of files that differ from the index in size or
-// time, of files that the index does not list, and of files that do not exist. It reads no document, and checks each
-// file once. The loop's body may pause to limit the load; a pause costs other goroutines nothing.
+// time, of files that the index does not list, and of files that do not exist. For each file that agrees with the
+// index, it yields "", so that the loop's body can pause to limit the load; a pause costs other goroutines nothing.
+// Suspects reads no document, and checks each file once.
 func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		k, ed := f.folder(folder), f.ed

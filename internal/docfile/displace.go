@@ -12,8 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// judge reports whether the store itself wrote the open file f. f is the file at the path of the change c, or the file
-// that was just replaced there. Such a file is not needed once it is replaced.
+// judge reports whether the store itself wrote the open file f. A file that the store wrote is not needed once it is
+// replaced. f is the file at the path of the change c, or the file that was just replaced there; info describes f.
+// data is the new content.
 func (w *worker) judge(c *Change, f vfs.File, info vfs.Info, data []byte) bool {
 	if info.Size == 0 || info.Mtime.Equal(surplusTime) {
 		return true // nothing to lose; or a temp file of ours that a power loss left in the place
@@ -78,8 +79,8 @@ func (w *worker) oursEmpty(c *Change, f vfs.File, info vfs.Info) bool {
 }
 
 // setAside gives a file that the store did not write a second name in quarantine, while the file is still at its path.
-// It returns the inodes that have such a name. If the file system does not support hard links, inspect handles the file
-// after it was replaced.
+// It returns the inode of the file if the file has got such a name, and otherwise nil. If the file system does not
+// support hard links, inspect handles the file after it was replaced.
 func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

@@ -155,8 +155,9 @@ func (e *emptying) wipe(dir string, list []*temp) {
 	}
 }
 
-// settled makes it durable that replaced files are no longer at the paths of their documents, and reports whether that
-// succeeded. Otherwise a power loss could bring a file that was overwritten since back to its former path.
+// settled syncs the folders of the documents, and reports whether that succeeded. Only then is it durable that
+// replaced files are no longer at the paths of documents. Without it, a power loss could bring a file that was
+// overwritten since back to its former path.
 func (e *emptying) settled() bool {
 	if e.placed || e.f.o.Places == nil {
 		return true
@@ -234,9 +235,9 @@ func (e *emptying) file(path string, depth int) (doomed *temp) {
 	return nil
 }
 
-// closed handles a file in tmp/ that belongs to another user and that this user may not open. Either a process was
-// killed after it created the file and before it gave the group access, or the file is a replaced file that a user
-// saved by hand.
+// closed handles a file in tmp/ that this user is not permitted to open: it removes an empty file, and moves any other
+// file to quarantine. Such a file belongs to another user. Either a process was killed after it created the file and
+// before it gave the group access, or the file is a replaced file that a user saved by hand.
 func (e *emptying) closed(path string) error {
 	info, err := e.f.o.FS.Stat(path)
 	if err != nil || info.Mode.IsRegular() && info.Size == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// readTries is the maximum number of times that Read opens a file because the file was replaced while it was being
-// opened. An attempt fails only if the next replacement comes within microseconds.
+// readTries is the maximum number of times that Folder.Read opens a file, if the file is replaced each time while it
+// is being opened. An attempt fails only if the next replacement comes within microseconds.
 const readTries = 100
 
 // Folder is one folder of documents, such as memories/. All methods may be

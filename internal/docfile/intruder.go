@@ -101,8 +101,8 @@ func (f *Flusher) clear(name string) ([]Edit, error) {
 		Info: vfs.Info{Mode: info.Mode, Mtime: info.Mtime}}}, nil
 }
 
-// MoveBeside is for an object at the path of quarantine/ itself that is not a folder. It renames the object to another
-// name in the same folder, and returns that name.
+// MoveBeside moves an object away that is at the path of quarantine/ itself and is not a folder. It renames the object
+// to another name in the same parent folder, and returns that name. name is the path of the object.
 func MoveBeside(fsys vfs.FS, name string) (beside string, err error) {
 	for i := 1; i <= copies; i++ {
 		to := name + ".aside." + strconv.Itoa(i)

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// HashMost is the maximum size in bytes of a file that is hashed when it is moved to quarantine. Larger are only the
-// index and the vectors of millions of memories, and they are distinguished by size and time. Reading a sparse file of
+// HashMost is the maximum size in bytes of a file that is hashed when it is moved to quarantine. Only the index and
+// the vectors of millions of memories are larger; they are distinguished by size and time. Reading a sparse file of
 // terabytes would take hours, under flush.lock.
 const HashMost = 1 << 30
 
-// documentMost is a size in bytes. No limit in config.json can allow a larger document.
+// documentMost is the maximum size of a document in bytes: no limit in config.json can allow a larger document.
 const documentMost = 256 << 20
 
 // hashMostOf returns the maximum size of a file that is hashed when it is moved to quarantine. The maximum depends on

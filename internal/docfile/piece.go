@@ -145,7 +145,7 @@ func (q *Quarantine) Piece(name string) (Piece, error) {
 	return p, nil
 }
 
-// Open opens a piece that is a regular file.
+// Open opens the entry of quarantine/ with this name for reading. The entry must be a regular file.
 func (q *Quarantine) Open(name string) (vfs.File, error) {
 	if err := checkPiece(name); err != nil {
 		return nil, err

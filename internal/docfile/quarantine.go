@@ -42,8 +42,8 @@ type Quarantine struct {
 	listed  map[string][]string
 }
 
-// list makes q remember the names in its folder once they are listed or, if enable is false, stop remembering
-// them. In both cases q forgets the names that it has remembered so far.
+// list sets whether q remembers the names in its folder after it has listed them. In any case q forgets the names that
+// it has remembered so far.
 func (q *Quarantine) list(enable bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,7 +116,8 @@ func NewQuarantine(l Layout, clock func() time.Time) *Quarantine {
 }
 
 // File moves a file into quarantine and returns the file's new path in the store. When it returns, the changes in both
-// folders are durable. If a file with the same bytes is already in quarantine, File returns the path of that file.
+// folders are durable. If a file with the same bytes is already in quarantine, and no other process has the moved file
+// open, File removes that file and returns the path of the one in quarantine.
 func (q *Quarantine) File(name string, n Note) (where string, err error) {
 	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -186,9 +187,9 @@ type kept struct {
 	state  keptState
 }
 
-// take moves the file name to quarantine. f is the open file, or nil if the file may not be opened. If granted is true,
-// no other process has the file open, so that it can be removed if the same bytes are already in quarantine. Otherwise
-// another process may still save into the file.
+// take moves the file at the path name to quarantine. f is the open file, or nil if this process may not open it. If
+// granted is true, no other process has the file open, so take may remove the file if the same bytes are already in
+// quarantine. Otherwise another process may still save into the file, and take always moves it.
 func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, error) {
 	k, err := q.keep(f, name, n, granted)
 	if err != nil {
@@ -208,9 +209,10 @@ func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, 
 	return k, q.sync()
 }
 
-// keep gives the file name a second name in quarantine, durably, after it has written a note. A file that has names in
-// two folders survives even if a power loss keeps only half of a later rename. If equalWillDo is true and a file with
-// the same bytes is already in quarantine, keep uses that file instead.
+// keep gives the file at the path name a second name in quarantine, durably, after it has written a note. A file that
+// has names in two folders survives even if a power loss keeps only half of a later rename. If equalWillDo is true and
+// a file with the same bytes is already in quarantine, keep uses that file instead. If the system does not permit a
+// second name, the result has the state keptNot, and the caller renames the file.
 func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (kept, error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return kept{}, err
@@ -267,8 +269,9 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	return kept{}, q.tooMany(n.From)
 }
 
-// find searches quarantine for the file that k describes, under any name. If equalWillDo is true, it accepts another
-// file with the same bytes, because a file may be moved to quarantine once from its path and once from tmp/.
+// find searches quarantine for the file that k describes, under any name. sum is the hash of the file's bytes; if it
+// is nil, find finds nothing. If equalWillDo is true, find accepts another file with the same bytes, because a file
+// may be moved to quarantine once from its path and once from tmp/.
 func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	if sum == nil {
 		return k, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// surplusTime is the modification time that marks a file in tmp/ as examined and without work of a user. It is a whole,
-// even second, which every file system can store. Saving the file changes the time.
+// surplusTime is the modification time that marks a file in tmp/ that was examined and contains no work of a user. It
+// is a whole, even second, which every file system can store. Saving the file changes the time.
 var surplusTime = time.Date(1985, 10, 26, 1, 20, 0, 0, time.UTC)
 
 // temp is a file in a worker's folder in tmp/. It contains no work of a user.
@@ -25,7 +25,8 @@ type temp struct {
 	unnamed bool
 }
 
-// newName returns a name that no known file in the worker's folder has.
+// newName returns the path for a new file in the worker's folder in tmp/. No file that this worker knows has this
+// path.
 func (w *worker) newName() string {
 	w.seq++
 	return w.dir + strconv.FormatUint(w.seq, 10)
@@ -150,8 +151,8 @@ func (w *worker) reusable(info vfs.Info) bool {
 		info.Mode == w.like.Mode && info.UID == w.like.UID && info.GID == w.like.GID
 }
 
-// write writes data to the file, sets its mtime, and closes it unless it has no name. The file is never truncated to
-// zero first: reusing its blocks is what makes reuse cheap.
+// write writes data to the file and sets the file's mtime. If sync is true, it also syncs the file. It closes a file
+// that has a name. The file is never truncated to zero first: reusing its blocks is what makes reuse cheap.
 func (t *temp) write(data []byte, mtime time.Time, sync bool) error {
 	_, err := t.file.WriteAt(data, 0)
 	if err == nil && t.size > int64(len(data)) {

@@ -27,8 +27,8 @@ const (
 )
 
 // CheckPath returns nil if name is the path of a document in a tree, and an error otherwise. If a path is invalid on
-// one of the systems that this program runs on, such as a path with a backslash, it is refused on all systems. Only
-// names of devices are refused just on the systems that have such devices.
+// one of the systems that this program runs on, such as a path with a backslash, it is refused on all systems. The
+// names of devices are the exception: they are refused only on the systems that have such devices.
 func CheckPath(name string) error {
 	refuse := func(limit string, err error) error {
 		return &errs.FieldError{Field: "path", Value: human.Quote(name), Limit: limit, Err: err}

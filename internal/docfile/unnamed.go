@@ -10,10 +10,10 @@ import (
 )
 
 // errUnnamed means that the system cannot name an unnamed file: it must be written again, as a file with a name.
-var errUnnamed = errors.New("an unnamed file cannot be given a name here")
+var errUnnamed = errors.New("this system cannot give a name to a file that was created without one")
 
 // openPlaces opens the folders of the documents of a round, for unnamed files: see the package comment. If the system
-// does not support this, or the round is small, it opens none.
+// does not support unnamed files, or if the round is small, it opens none.
 func (p *Placed) openPlaces() error {
 	r := p.r
 	if r.f.o.Unnamed < 0 || r.n < r.f.o.Unnamed || r.f.noUnnamed.Load() {
@@ -72,7 +72,8 @@ func (w *worker) openOwn() error {
 	return err
 }
 
-// openDir opens a folder for unnamed files. It returns nil if the system does not support them, and records that.
+// openDir opens a folder for unnamed files. If the system does not support unnamed files, openDir records that and
+// returns nil.
 func (f *Flusher) openDir(dir string) (vfs.Dir, error) {
 	dir = filepath.Clean(dir)
 	d, err := vfs.OpenDir(f.o.FS, dir)
@@ -114,7 +115,8 @@ func (w *worker) createUnnamed(c *Change) (*temp, error) {
 	return &temp{file: file, unnamed: true}, nil
 }
 
-// learn records the Info of a newly created file, and closes the file if that fails.
+// learn records the Info of a newly created file, once for each worker. If the Info cannot be read, learn closes the
+// file and returns the error.
 func (w *worker) learn(file vfs.File) (err error) {
 	if w.like.Ino != 0 {
 		return nil

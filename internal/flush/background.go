@@ -14,17 +14,19 @@ import (
 // yields.
 const FlushEvery = time.Second
 
-// RestFactor is the length of the rest after a round, as a multiple of the length of the round. During a rest writers
-// have the disk: files, unlike the log, can wait. If no process is writing, the flushers do not rest. All processes
-// rest at the same time. When each process rested separately, four processes wrote files during half of a burst, and
-// their puts reached only 36,000/s instead of 66,000/s.
+// RestFactor is the length of the rest after a round, as a multiple of the length of the round; RestAfter has the
+// exceptions. During a rest writers have the disk: writers have to wait for the log, but not for the files. All
+// processes rest at the same time. When each process rested separately, four processes wrote files during half of a
+// burst, and their puts reached only 36,000/s instead of 66,000/s.
 const RestFactor = 9
 
-// RestAfter returns the time for which the flushers rest after a round that took the time took. wrote reports
-// whether any process wrote during the round, and unfinished whether the round left something to do. full is the
-// backlog relative to its limit. If unfinished is true and wrote is false, the flushers do not rest: the burst is
-// over, and no writer needs the disk. If unfinished is true, a larger backlog makes the rest shorter, and from
-// slowFrom on, where writers are slowed, the flushers do not rest.
+// RestAfter returns the time for which the flushers rest after a round that took the time took. The rest is RestFactor
+// times as long as the round, but not longer than FlushEvery. wrote reports whether any process wrote during the
+// round, and unfinished whether the round left something to do. full is the backlog relative to its limit.
+//
+// If unfinished is true, a larger backlog makes the rest shorter. There is then no rest at all in two cases: full is
+// slowFrom or more, so that writers are slowed, or wrote is false, so that the burst is over and no writer needs the
+// disk.
 func RestAfter(took time.Duration, wrote, unfinished bool, full float64) time.Duration {
 	if unfinished && (!wrote || full >= slowFrom) {
 		return 0
@@ -36,8 +38,8 @@ func RestAfter(took time.Duration, wrote, unfinished bool, full float64) time.Du
 	return rest
 }
 
-// shortRest is a time limit. If less time of a rest remains, the rest does not end early when writers are slowed down.
-// The rest of a flusher while another process is flushing is shorter than shortRest.
+// shortRest is the shortest remaining time of a rest that ends early when writers are slowed down. If less time
+// remains, the rest continues. A flusher that finds another process flushing rests for less than shortRest.
 const shortRest = RestFactor * 2 * time.Millisecond
 
 // Resting returns the remaining time of the rest that a process has announced to all processes. It ignores a rest
@@ -54,9 +56,9 @@ func (fl *Flusher) Resting() time.Duration {
 }
 
 // Run flushes in the background when enough has changed, and once a second if any process has changed something. It
-// also records that this process is alive. When ctx ends, Run returns after the current round. It also returns when the
-// store's folder was replaced. When the context rounds ends, the current round is canceled; the next round writes its
-// files again.
+// also records that this process is alive. When ctx ends, Run returns after the current round. It also returns when
+// the store's folder was replaced. When the context rounds ends, the current round is canceled; a later round writes
+// the files of the canceled round again.
 func (fl *Flusher) Run(ctx, rounds context.Context) {
 	ctx = Unpaced(ctx)
 	tick := time.NewTicker(FlushEvery)
@@ -116,8 +118,8 @@ func (fl *Flusher) Run(ctx, rounds context.Context) {
 	}
 }
 
-// BeatInline records that this process is alive. It is called in a store without a background goroutine, which would
-// otherwise record that.
+// BeatInline records, at most once in every wal.HeartbeatEvery, that this process is alive. If the store has a
+// background goroutine, BeatInline does nothing, because that goroutine records it.
 func (fl *Flusher) BeatInline() {
 	if !fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline {
 		return
@@ -130,8 +132,8 @@ func (fl *Flusher) BeatInline() {
 	}
 }
 
-// RoundInline counts a commit. In a store without a background goroutine, it runs a background round in the caller's
-// goroutine after every System.Rounds commits.
+// RoundInline counts a commit of a store that does all work in the callers' goroutines (System.Inline). After every
+// System.Rounds commits it runs a background round in the caller's goroutine; if System.Rounds is 0, it runs none.
 func (fl *Flusher) RoundInline(ctx context.Context) {
 	if n := fl.engine.Env().System.Rounds; n > 0 && fl.engine.Env().System.Inline && fl.commits.Add(1)%n == 0 {
 		fl.FlushBackground(ctx)
@@ -154,8 +156,8 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, due
 	return fl.flushBackground(ctx, ctx)
 }
 
-// flushBackground does the same as FlushBackground, with two contexts: when ctx ends, no further round begins; when
-// rounds ends, the current round is canceled too.
+// flushBackground does the same as FlushBackground, and has the same results, but with two contexts: when ctx ends, no
+// further round begins; when rounds ends, the current round is canceled too.
 func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Duration, due bool) {
 	durable := fl.engine.Log().Durable()
 	if fl.engine.Log().Damage() != nil ||

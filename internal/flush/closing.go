@@ -40,7 +40,8 @@ const closingPause = 10 * time.Millisecond
 
 func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
 
-// FlushClosing runs the rounds of a store that closes. If ctx has a deadline, the rounds end at that time.
+// FlushClosing writes everything that is durable in the log to files when a store closes, in one round or several. If
+// ctx has a deadline, the rounds end at that time.
 func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	if err := fl.engine.CatchUp(ctx); err != nil {
 		return err
@@ -92,17 +93,17 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	}
 }
 
-// overtime returns the error for a close that timed out. It contains the number of files that were not written, and the
-// reason err.
+// overtime returns the error for a close that timed out. The message contains the number of files that were not
+// written although their changes are below the log position until, and the reason err.
 func (fl *Flusher) overtime(until wal.LSN, err error) error {
 	files := len(fl.engine.State().Changes(fl.engine.Log().Pace().FiledTo(), until))
 	return fmt.Errorf("closing timed out, and %s not written yet (%s of the log): %w",
 		human.Count(files, "file is", "files are"), human.Bytes(fl.engine.Log().Pace().Unfiled()), err)
 }
 
-// leavesWords reports whether a close leaves it to the next process to index the words of the given number of changes.
-// The log keeps these changes until then. A process without a background goroutine always indexes the words itself,
-// because the next process may have no background goroutine either.
+// leavesWords reports whether a close leaves the words of its changes to the next process, which then indexes them.
+// changes is the number of these changes. The log keeps the changes until then. A process without a background
+// goroutine always indexes the words itself, because the next process may have no background goroutine either.
 func (fl *Flusher) leavesWords(m Merge, changes int) bool {
 	return m == mergeClosing && changes > closingWords && !fl.dooming && !fl.engine.Env().NoBackground &&
 		!fl.engine.Env().System.Inline
@@ -118,8 +119,8 @@ func (fl *Flusher) owesWords(m Merge) bool {
 
 // mostWords returns the maximum number of changes whose words are indexed at a close; 0 means no limit. A process
 // without a background goroutine indexes the words of the changes that it has committed itself. Of the changes that
-// other processes have left, it indexes only as many as take less than a second. If it has already indexed the words of
-// all of them for its searches, the number has no limit (see owesWords).
+// other processes have left, it indexes only as many as take less than a second. There is no limit if the process has
+// already indexed the words of all these changes for its searches (see owesWords).
 func (fl *Flusher) mostWords(m Merge) int {
 	env := fl.engine.Env()
 	if m != mergeClosing || !env.NoBackground || env.System.Inline || fl.dooming || fl.owesWords(m) {
@@ -128,9 +129,10 @@ func (fl *Flusher) mostWords(m Merge) int {
 	return closingWords * int(1+min(fl.engine.Commits().Load(), math.MaxInt32/closingWords-1))
 }
 
-// filedTo reports whether everything before a position is in document files, and this process has no other work that
-// needs flush.lock. Such work is to examine files that are not trusted and to replace a damaged index. A process that
-// must end soon leaves these two tasks to other processes.
+// filedTo reports whether everything before the position until is in document files, and this process has no other
+// work that needs flush.lock. Such work is to examine files that are not trusted, to replace a damaged index, to
+// search tmp/ for files of killed processes, and to decide about files that rounds have moved to quarantine. A process
+// that must end soon leaves the first two tasks to other processes.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 	return fl.engine.Log().Flushed() >= until &&
 		(m == mergeEnding || !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers &&

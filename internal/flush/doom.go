@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// oldIndex is the set of index files that are about to be replaced by an index without the purged data.
+// oldIndex has the open files of the index, the vectors and the views that are about to be replaced by files without
+// the purged data.
 type oldIndex []oldTable
 
 type oldTable struct {
@@ -25,13 +26,13 @@ type oldTable struct {
 	info vfs.Info
 }
 
-// DoomIndex opens base and delta of the index, the vectors and the views, so that these files can be overwritten once
-// they are replaced. They cannot be overwritten earlier: a process that still has a file mapped must not read zeros,
-// and it is known only after the file's name is removed whether a process has it mapped.
+// DoomIndex opens base and delta of the index, the vectors and the views. A purge overwrites these files after it has
+// replaced them. It cannot overwrite a file earlier: a process that still has the file mapped must not read zeros, and
+// only after the file's name is removed is it known whether a process has it mapped.
 //
 // If a file of a view cannot be found or opened at the moment, a purge ends before anything replaces the file:
-// otherwise the bytes of the replaced file would be in free blocks, where no purge finds them. A round that is not part
-// of a purge continues, and leaves the views unchanged. purge reports whether the caller is a purge.
+// otherwise the bytes of the replaced file would be in free blocks, where no purge finds them. A round that is not
+// part of a purge continues, and leaves the views unchanged. purge reports whether the caller is a purge.
 func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (oldIndex, error) {
 	if err := fl.vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
@@ -87,9 +88,10 @@ func (o oldIndex) Close() (err error) {
 	return err
 }
 
-// Wipe overwrites the files in o that no longer have their names. If such a file has become a backup of the index, Wipe
-// replaces the backup by one without the purged data. An error also means that nothing may be erased in the log yet:
-// see Views.Behind.
+// Wipe overwrites and removes the files in o that no longer have their names. It does not overwrite a file that has
+// become a backup of the index, or that has another name: it adds the latter to r.Left. It adds a file that it could
+// not overwrite, because another process has the file open, to r.Unlinked. An error also means that nothing may be
+// erased in the log yet: see Views.Behind.
 func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 	verr, behind := fl.views.Behind(held)
 	if verr != nil {
@@ -119,7 +121,7 @@ func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 	return err
 }
 
-// indexHas reports whether the file with this inode still has its name, or is a backup of the index.
+// indexHas reports whether the file with the inode number ino is still at path, or is a backup of the index.
 func (fl *Flusher) indexHas(path string, ino uint64) (bool, error) {
 	is := func(path string) (bool, error) {
 		now, err := fl.engine.Env().FS.Stat(path)

@@ -46,7 +46,7 @@ type filing struct {
 	err      error // error of syncing an earlier round of files
 }
 
-// syncing is a round of writing files whose files are being made durable.
+// syncing is a round of files that were put in place and are being made durable.
 type syncing struct {
 	placed *docfile.Placed
 	done   chan error
@@ -64,8 +64,8 @@ func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool)
 // the files of the next round are written.
 const roundFiles = 4096
 
-// roundOf returns the number of changes at the beginning of a list that make up one round of files. It is not more than
-// limit.
+// roundOf returns the number of changes at the beginning of list that make up one round of files: at most limit, with
+// entries that begin within System.RoundBytes bytes of log. It returns at least 1 unless list is empty.
 func (fl *Flusher) roundOf(list []index.At, limit int) int {
 	n := min(1, len(list))
 	for n < min(len(list), limit) && list[n].Pos-list[0].Pos < uint64(fl.engine.Env().System.RoundBytes) {
@@ -136,7 +136,8 @@ func (f *filing) sync(placed *docfile.Placed) {
 	go func(s *syncing) { s.done <- s.placed.Sync() }(f.syncing)
 }
 
-// wait waits until all files that were put in place are durable.
+// wait waits until all files that were put in place are durable. If hold was called, wait then also writes the files
+// of the scopes of working memory that this round must write.
 func (f *filing) wait() error {
 	if s := f.syncing; s != nil {
 		f.syncing = nil
@@ -154,8 +155,8 @@ func (f *filing) wait() error {
 	return f.err
 }
 
-// end waits until all files are durable, and returns an error if that fails. The parameter err is the error of the
-// flush so far. If it is not nil, end returns it, and adds the error of waiting only if that error is ErrSyncFailed and
+// end waits until all files are durable. err is the error of the flush so far. If err is nil, end returns the error of
+// the waiting. If err is not nil, end returns err; it adds the error of the waiting only if that is ErrSyncFailed and
 // err is not.
 func (f *filing) end(err error) error {
 	serr := f.wait()
@@ -325,9 +326,9 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 	return engine.Version{}, nil
 }
 
-// Ours reports whether a file contains a version of this document that the store has written: a version in the chain of
-// previous versions, or the version that the index names. For a kind whose files have priority over the store's
-// version, the chain ends with the newest version that was adopted from the file.
+// Ours reports whether a file contains a version of this document that the store has written: the version newest, one
+// in its chain of previous versions, or the version that the index names. For a kind whose files have priority over
+// the store's version, the chain ends with the newest version that was adopted from the file.
 func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info,
 	data func() ([]byte, error)) bool {
 	var content []byte
@@ -360,7 +361,8 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 	return err == nil && same(&line)
 }
 
-// unblock moves anything other than a file from the path of a document to quarantine, and then writes the document.
+// unblock handles documents that could not be written because something other than a file is at their paths. It moves
+// these obstacles to quarantine, and then writes the documents.
 func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
 	again := src.f.frames(ctx, nil)
 	defer again.done()

@@ -151,7 +151,8 @@ func (fl *Flusher) Files() *docfile.Flusher { return fl.files }
 // Inflates reports whether all documents are written to files, even those that are highly compressed in the log.
 func (fl *Flusher) Inflates() bool { return fl.inflate }
 
-// Close releases the files that the flusher keeps.
+// Close overwrites and removes the replaced files that the flusher keeps in tmp/ for reuse. If the store's folder was
+// replaced, it does nothing, because tmp/ may belong to another process.
 func (f *Flusher) Close() error {
 	f.rescuing.Lock() // the removal of the log may be noticed only now
 	defer f.rescuing.Unlock()
@@ -256,7 +257,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	}
 	if err == nil && m == MergeAlways && !spilled { // writing an index releases the log, which enforces the budget too
 		if berr := fl.engine.Log().Archive().KeepBudget(held); berr != nil {
-			fl.engine.Env().Logger.Warn("limiting the history to its maximum size", "err", berr)
+			fl.engine.Env().Logger.Warn("removing old history beyond its maximum size failed", "err", berr)
 		}
 	}
 	if givenUp(ctx, err) { // the caller's context ended, or the store is being closed
@@ -302,8 +303,9 @@ func (fl *Flusher) repeats(ctx context.Context, err error) bool {
 }
 
 // remakes reports whether a round that failed with err is to be repeated. This is so if a folder of documents was
-// missing, because a user has removed or moved it, and remakes has created it again. Reading a document from its file
-// also shows that a folder is missing, but a process that only writes reads no files. The caller holds flush.lock.
+// missing, because a user has removed or moved it, and remakes has created it again. The flusher must check this
+// itself: a process that only writes reads no documents from files, which would also show that the folder is missing.
+// The caller holds flush.lock.
 func (fl *Flusher) remakes(ctx context.Context, err error) (made bool) {
 	if !fl.repeats(ctx, err) {
 		return false
@@ -374,7 +376,8 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if fl.following != nil {
 		// The work has a file in tmp/.
 	} else if err := fl.sweepTemp(ctx, held); err != nil {
-		fl.engine.Env().Logger.Warn("removing temp files of killed processes", "err", err) // nothing depends on it
+		fl.engine.Env().Logger.Warn("removing temp files of killed processes failed", "err",
+			err) // nothing depends on it
 	}
 	if distrusted {
 		fl.files.Distrust()
@@ -459,8 +462,8 @@ const (
 	QuietFiles = 4096
 )
 
-// raiseFound raises the features that the documents in an index require, if the index was rebuilt from files. The
-// commits that would normally have raised them are unknown.
+// raiseFound raises the features that the documents in an index require, if the index was rebuilt from files. Normally
+// commits raise these features, but the commits of such documents are unknown.
 func (fl *Flusher) raiseFound(held *wal.Held) error {
 	for _, k := range fl.engine.Present() {
 		if k.Feature == 0 || fl.engine.Log().Features()&k.Feature != 0 {

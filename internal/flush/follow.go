@@ -119,7 +119,8 @@ func (fl *Flusher) indexStands() {
 // indexWaits reports whether the next attempt to write an index is still delayed after failures.
 func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.indexAfter.Load() }
 
-// spilledTo sets the position Spilled in the checkpoint to mark, after an index was written in the background.
+// spilledTo sets the position Spilled in the checkpoint to mark, after an index was written in the background. It then
+// maps that index and does the work that follows: see follow.
 func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, mark wal.Mark) error {
 	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
@@ -159,7 +160,7 @@ func (fl *Flusher) release(ctx context.Context, held *wal.Held) {
 	err := fl.engine.Log().Archive().Release(ctx, held, "index", fl.engine.Log().Spilled())
 	if err != nil && ctx.Err() == nil {
 		// The log keeps what it could not release; nothing else depends on it.
-		fl.engine.Env().Logger.Warn("releasing the log", "err", err)
+		fl.engine.Env().Logger.Warn("releasing segments of the log failed", "err", err)
 	}
 }
 
@@ -181,9 +182,10 @@ func (fl *Flusher) updateViews(ctx context.Context, held *wal.Held, m Merge) {
 	}
 }
 
-// mapIndex maps the index that was just written; the views are made from it. Engine.Refresh is not enough, because it
-// does not wait for a search of this process that is still mapping the previous index. The views would then be made
-// from the previous index, and would keep data that a purge removes from the log up to the new index.
+// mapIndex maps the index that was just written, because the views are made from it. It calls Engine.KeepUp, which
+// waits for a search of this process that is still mapping the previous index. Engine.Refresh alone is not enough,
+// because it does not wait: the views would then be made from the previous index, and would keep data that a purge
+// removes from the log up to the new index.
 func (fl *Flusher) mapIndex(held *wal.Held) error {
 	_ = fl.engine.KeepUp(held)
 	if fl.engine.State().From() < fl.engine.Log().Spilled() {

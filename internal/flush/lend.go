@@ -22,8 +22,9 @@ type loan struct {
 	back chan struct{}  // closed by the borrower
 }
 
-// Lock takes flush.lock, or borrows it from the background goroutine of this process while that waits for work beside
-// rounds. unlock gives it back. The holder may commit, and put files in place.
+// Lock takes flush.lock. If the background goroutine of this process has the lock and waits for work beside rounds,
+// Lock borrows the lock from that goroutine. The caller gives the lock back by calling unlock. Until then the caller
+// may commit, and put files in place.
 func (fl *Flusher) Lock(ctx context.Context) (held *wal.Held, unlock func(), err error) {
 	log := fl.engine.Log()
 	if !fl.inBackground() {
@@ -57,14 +58,16 @@ func (fl *Flusher) Lock(ctx context.Context) (held *wal.Held, unlock func(), err
 	return <-l.held, func() { close(l.back) }, nil
 }
 
-// lend lets another goroutine use flush.lock, and returns when it has given it back.
+// lend lets the goroutine that sent the request l use flush.lock. It returns when that goroutine has given the lock
+// back.
 func lend(held *wal.Held, l loan) {
 	l.held <- held
 	<-l.back
 }
 
 // mostAtOnce returns the maximum number of changes for which a background round updates the views while it holds
-// flush.lock; 0 means no limit.
+// flush.lock; 0 means no limit. There is a limit only while another process watches the files, because that process
+// needs the lock to adopt an edited file.
 func (fl *Flusher) mostAtOnce() int {
 	if ps := fl.engine.Log().Processes(); ps.Leads() || ps.Leader() == 0 {
 		return 0
@@ -77,8 +80,8 @@ func (fl *Flusher) inBackground() bool {
 	return !fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline && !fl.engine.Env().ReadOnly
 }
 
-// FlushFiles is like Flush, but leaves the index and the views to the background goroutine, if there is one, which
-// writes them within a second.
+// FlushFiles does the same as Flush, except for the index and the views. If this process has a background goroutine,
+// FlushFiles leaves them to it; the goroutine writes them within a second.
 func (fl *Flusher) FlushFiles(ctx context.Context, m Merge) error {
 	held, unlock, err := fl.Lock(ctx)
 	if err != nil {

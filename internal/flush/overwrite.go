@@ -41,9 +41,9 @@ func (fl *Flusher) purgesIn(name string) bool {
 	return name == filepath.Base(PurgeFolder) && (fl.dooming || fl.engine.Log().Purges().Running())
 }
 
-// flushOverwriting runs a round in which everything that may contain data of a purged memory must be overwritten when
-// it is released, such as the index that the round replaces. This is necessary while a purge is running in any process,
-// and after a failed purge until a later purge succeeds.
+// flushOverwriting runs a round that overwrites what it releases, such as the index that it replaces, because the
+// released files may contain data of a purged memory. This is necessary while a purge is running in any process, and
+// after a failed purge until a later purge succeeds.
 func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge) error {
 	var r Remains
 	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
@@ -88,8 +88,8 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 }
 
 // EnterPurgeFolder creates the folder that marks a purge, and overwrites the files that an interrupted purge left in
-// the folder. No other purge uses the folder at the same time. If the disk is full, EnterPurgeFolder continues without
-// the folder.
+// the folder. It adds files that it cannot overwrite to r. No other purge uses the folder at the same time. If the
+// disk is full, EnterPurgeFolder continues without the folder.
 func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	// A round that failed has left the old index mapped in this process.
 	_ = fl.engine.Refresh()
@@ -172,7 +172,8 @@ func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
 	edits, err := fl.files.WipeTemp(fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
 	if err != nil {
-		fl.engine.Env().Logger.Warn("overwriting leftovers of an interrupted purge", "err", err) // the next round tries again
+		fl.engine.Env().Logger.Warn("overwriting leftovers of an interrupted purge failed", "err",
+			err) // the next round tries again
 		return
 	}
 	fl.engine.Log().Purges().WipedDisplaced(flushed)

@@ -56,8 +56,8 @@ const (
 	rateLeast = 256 << 10
 )
 
-// full returns the part of the log that is not yet in files or not yet in the index, whichever is larger, relative to
-// its limit: 1 means that the limit is reached.
+// full returns the backlog relative to its limit: 1 means that the limit is reached. The backlog is the part of the
+// log that is not yet in files, or the part that is not yet in the index, whichever is closer to its limit.
 func (fl *Flusher) full() float64 { return max(fl.unfiled(), fl.unspilled()) }
 
 func (fl *Flusher) unfiled() float64 {
@@ -65,8 +65,8 @@ func (fl *Flusher) unfiled() float64 {
 }
 
 // unspilled returns the number of bytes of log that the index does not cover, relative to the limit that must never be
-// exceeded. The result is above one half if the work after an index, such as indexing the words for the views, is
-// slower than writing the files.
+// exceeded (System.BacklogBytes). The result is above one half if the work after an index, such as indexing the words
+// for the views, is slower than writing the files.
 func (fl *Flusher) unspilled() float64 {
 	return float64(fl.engine.Log().Backlog()) / float64(fl.engine.Env().System.BacklogBytes)
 }
@@ -86,9 +86,9 @@ func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	return turn
 }
 
-// turns returns two factors by which the turn of a commit is longer than the time that the flushers need for its bytes:
-// one because of the files, one because of the index. At slowFrom both are 1, and from there on commits are no faster
-// than the files.
+// turns returns two factors by which the turn of a commit is longer than the time that the flushers need for the
+// commit's bytes: one because of the files, one because of the index. If the backlog of one of the two is slowFrom of
+// its limit, its factor is 1, and from there on commits are no faster than the flushers.
 func (fl *Flusher) turns() (files, index float64) {
 	of := func(full float64) float64 { return full / max(1-full, 0.01) }
 	unfiled := fl.unfiled()
@@ -141,7 +141,7 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	return nil
 }
 
-// stopPause is the interval at which the method stopped checks the size of the log that the index does not cover.
+// stopPause is the interval at which Flusher.stopped checks the size of the log that the index does not cover.
 const stopPause = 10 * time.Millisecond
 
 // stopped waits until the part of the log that the index does not cover is below its absolute limit. If the flushers
@@ -199,16 +199,18 @@ func (fl *Flusher) flushAhead(ctx context.Context) error {
 	return nil
 }
 
-// slowed records the times at which this process's writers were slowed down to let the flusher catch up.
+// slowed records until when a writer of this process was last slowed down to let the flusher catch up.
 type slowed struct {
 	mu    sync.Mutex
 	until time.Time // time until which the last slowed writer waits
 }
 
-// slowGap is a time limit: if no writer was slowed for longer, the next slowing is reported again.
+// slowGap is the time after which slowed writers are reported again: if no writer was slowed for longer than slowGap,
+// the next one that is slowed causes a new event.
 const slowGap = 10 * time.Second
 
-// note sends an event to the host when writers begin to be slowed down.
+// note records that a writer waits for the duration wait. It sends an event to the host if no writer was slowed for
+// longer than slowGap before.
 func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	s.mu.Lock()
 	now := time.Now()
@@ -251,7 +253,8 @@ func (fl *Flusher) Slowed() string {
 }
 
 // timed begins to measure a flush round. The caller calls the returned function at the end of the round. This function
-// tells all writers the position up to which the log is in files, and the speed at which the files follow the log.
+// tells all writers the position up to which the log is in files, and the speed at which the round wrote the files. It
+// does nothing if the round has written nothing, or if the uptime of the machine is unknown.
 func (fl *Flusher) timed() func(held *wal.Held) error {
 	if fl.uptime == nil {
 		return func(*wal.Held) error { return nil }

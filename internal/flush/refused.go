@@ -101,7 +101,8 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, end wal.LSN) {
 			})
 		}
 		if err != nil && !errors.Is(err, errs.ErrTruncated) {
-			fl.engine.Env().Logger.Warn("copying an invalid entry of the log to quarantine", "lsn", at, "err", err)
+			fl.engine.Env().Logger.Warn("copying an invalid entry of the log to quarantine failed", "lsn", at, "err",
+				err)
 			continue
 		}
 		r.list[at].kept = true

@@ -24,7 +24,8 @@ func (fl *Flusher) ReindexNow(ctx context.Context, cause error) error {
 }
 
 // reindexRound runs a round that rebuilds the index after the document files contain everything that the log has. If
-// the round fails, the next round repeats all of it, because it is unknown which files the failed round has written.
+// the round fails, the next round writes all these files again, because it is unknown which files the failed round has
+// written.
 func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, cause error) error {
 	ctx = held.In(ctx)
 	err := fl.reindexAll(ctx, held, cause)

@@ -73,7 +73,7 @@ func (r *rescued) sparesScope(key string, err error) bool {
 	return true
 }
 
-// rescue writes the documents that only the log has to files. n is the number of changes that rescue has written;
+// rescue writes to files the documents that are only in the log. n is the number of changes that rescue has written;
 // it is 0 if err is not nil. retry reports whether another attempt may succeed after an error.
 func (fl *Flusher) rescue(ctx context.Context) (n int, retry bool, err error) {
 	fl.rescuing.Lock()
@@ -96,7 +96,8 @@ func (fl *Flusher) rescue(ctx context.Context) (n int, retry bool, err error) {
 	return len(list), false, nil
 }
 
-// rescueTo writes the documents that only the log has to files, and returns all changes that only the log has.
+// rescueTo writes to files the documents that are only in the log, and returns all changes that are only in the log.
+// It records in left the documents that it omits because they cannot be written.
 func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, error) {
 	if err := fl.engine.Log().CatchUp(ctx); err != nil {
 		fl.engine.Env().Logger.Warn("the end of the removed log cannot be read", "err", err) // earlier entries are known
@@ -161,9 +162,9 @@ func (fl *Flusher) nameOf(key string) string {
 	return k.Noun + " " + human.Quote(key[1:])
 }
 
-// isFiled reports whether the file of a document has the version of log entry e, or a newer one. It compares the file's
-// time with the time of the commit. It returns false for working memory, because the file does not show its version,
-// and true for an entry that is not of a document.
+// isFiled reports whether the file of a document has the version of log entry e, or a newer one. It compares the
+// file's time with the time of the commit. For a deletion it reports whether the file is missing. It returns false for
+// working memory, because the file does not show its version, and true for an entry that is not of a document.
 func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {

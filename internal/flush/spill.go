@@ -49,14 +49,15 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, unfinished bool) bool {
 	return !fl.indexWaits() && (small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes)
 }
 
-// smallBase is a size in bytes. A smaller base is written so quickly that every round writes it.
+// smallBase is the size in bytes below which the base of the index counts as small. A small base is written so quickly
+// that every round writes it.
 const smallBase = 256 << 10
 
 func small(set *index.Set) bool {
 	return set.Base() == nil || set.Base().Size() < smallBase
 }
 
-// spilling is an index that is being written; it covers the log up to the position to.
+// spilling is an index that is being written. The field to is the position up to which the index covers the log.
 type spilling struct {
 	set    *index.Set // index that the new one is made from
 	list   []index.Change
@@ -81,9 +82,9 @@ func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, end wal.Mark, fi
 	return nil, true, nil
 }
 
-// spill writes an index of the state at a position. It writes a new delta, or a new base, into which the old base is
-// merged; if always is true, it always writes a new base. It writes while the document files are being made durable.
-// The new index replaces the old one once these files are durable.
+// spill writes an index of the state at the position to. If always is true, this is a new base, into which the old
+// base is merged. Otherwise it is a new delta, or, if a merge is due, a new base. spill writes while the document
+// files are being made durable. The new index replaces the old one once these files are durable.
 func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {
 	s, err := fl.spilling(ctx, held, to, files, always)
 	if err != nil {
@@ -115,13 +116,14 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 	return fl.rebuilder.Again(ctx, held, to, s.list, err, false)
 }
 
-// spilling returns the content of an index of the state at the position end, or nil if the last index already
-// covers the log up to this position. Even then spilling returns the content if always is true and the last index
-// has a delta, or if the last index ends at this position and is damaged.
+// spilling returns the content of an index of the state at the position end, or nil if the last index already covers
+// the log up to this position. always reports whether base and delta are to be merged. Even if the last index covers
+// the log up to end, spilling returns the content in two cases: always is true and the last index has a delta, or the
+// last index ends at this position and is damaged.
 //
 // A version that the index names must have been in its file at some time. Otherwise the next process that replaces
-// that file would treat this store's own older version as an edit. So if a memory was changed before the position
-// end and again after it, spilling first writes the version of the memory at that position to its file.
+// that file would treat this store's own older version as an edit. So if a memory was changed before the position end
+// and again after it, spilling first writes the version of the memory at that position to its file.
 func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, end wal.Mark, files *filing,
 	always bool) (*spilling, error) {
 	_ = fl.engine.KeepUp(held)
@@ -159,7 +161,8 @@ func (fl *Flusher) settleIndex() error {
 	return fl.engine.Env().IOError("syncing", fl.engine.Env().Dir, fl.engine.Env().FS.SyncDir(fl.engine.Env().Dir))
 }
 
-// write writes an index, and replaces the previous index by it.
+// write writes the index s, and replaces the previous index by it. If always is true, or if a merge of base and delta
+// is due, write writes a new base; otherwise it writes a new delta.
 func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 	ch := index.Changes{List: s.list, Line: func(dst []byte, c index.Change) ([]byte, error) {
 		e, err := fl.engine.Log().ReadAt(ctx, c.Version)
@@ -197,9 +200,9 @@ func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 	return nil
 }
 
-// writeOffsets writes the offsets of the index files that lack them, because an older program wrote the files or
-// because the offsets are damaged. If verify is true, it reads all offsets before, to find damage. Nothing depends on
-// the offsets, so a failure does not fail the round.
+// writeOffsets writes the offsets of lines for those index files that lack them: an older program wrote the file, or
+// the offsets are damaged. With the offsets, a look-up finds a line without a search. If verify is true, writeOffsets
+// first reads all offsets, to find damage. Nothing depends on the offsets, so a failure does not fail the round.
 func (fl *Flusher) writeOffsets(held *wal.Held, verify bool) {
 	e := fl.engine.Env()
 	due := func(set *index.Set) bool {
@@ -235,7 +238,8 @@ func (fl *Flusher) noOffsets(err error) {
 	}
 }
 
-// backupDue sets in the target that the old base is kept as a backup, if a backup is due.
+// backupDue sets to.Backup and to.Backups if a backup of the index is due. The old base is then kept as a backup when
+// the new base replaces it.
 func (fl *Flusher) backupDue(to *index.Target) {
 	c := fl.engine.Settings().Now()
 	keep, every := c.Backups(), c.BackupEvery()

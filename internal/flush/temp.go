@@ -29,7 +29,8 @@ func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	return err
 }
 
-// ClearTemp moves anything that is at the path of a folder in tmp/ and is not a folder to quarantine; see docfile.
+// ClearTemp clears the path of a folder in tmp/, such as "tmp/parked": it moves anything that is at this path and is
+// not a folder to quarantine. See package docfile.
 func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
 	edits, err := fl.files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
 	fl.Edited(context.Background(), edits)
@@ -91,8 +92,9 @@ func (fl *Flusher) places() (list []*docfile.Folder) {
 	return append(list, fl.engine.Kinds().Scopes.Folder)
 }
 
-// inPlace reports whether a file in tmp/ is the same file as the one at the path of its document. If the power fails
-// while two files exchange their names, one file may have both names afterwards.
+// inPlace reports whether a file in tmp/ is the same file as the one at the path of its document. info describes the
+// file in tmp/, and data returns its content. If the power fails while two files exchange their names, one file may
+// have both names afterwards.
 func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	b, err := data()
 	if err != nil {
@@ -111,9 +113,9 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	return fl.anyOpaque(context.Background(), stands)
 }
 
-// anyOpaque reports whether the function match returns true for any document of an opaque kind, whose content does not
-// include its id, that changed since the index was written. A file without an id that a killed flusher left in tmp/ was
-// to be one of these documents.
+// anyOpaque reports whether match returns true for any document of an opaque kind that changed since the index was
+// written. The content of such a document does not include its id. So a file without an id that a killed flusher left
+// in tmp/ may be any of these documents.
 func (fl *Flusher) anyOpaque(ctx context.Context, match func(k *engine.Kind, id string) bool) bool {
 	if !slices.ContainsFunc(fl.engine.Present(), func(k *engine.Kind) bool { return k.Opaque }) {
 		return false
@@ -146,7 +148,7 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 	return fl.anyOpaque(ctx, func(k *engine.Kind, id string) bool { return fl.halfWrittenOf(ctx, k, id, info, b) })
 }
 
-// halfWrittenOf does the same as halfWritten, but only for the versions of one document.
+// halfWrittenOf reports the same as halfWritten, but only for the versions of one document.
 func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string, info vfs.Info, b []byte) bool {
 	place, err := fl.engine.State().Find(k.Letter, id)
 	if err != nil {

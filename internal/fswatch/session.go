@@ -58,8 +58,8 @@ const (
 	// lookMost is the maximum number of files that are checked before events are processed again. Files that are
 	// checked together need only one commit and one round of writing files.
 	lookMost = 1024
-	// patience is the time after which a file is checked even if it continues to have events. It is a multiple of
-	// Quiet.
+	// patience is the time after which a file is checked even if it continues to have events, as a multiple of
+	// Options.Quiet.
 	patience = 10
 )
 
@@ -293,7 +293,8 @@ func (s *session) missing(ctx context.Context, name string, fo *folder) {
 	fo.gone = nil
 }
 
-// restoreFolders lets the store decide about the files of each folder that no longer exists.
+// restoreFolders handles the document folders that were removed. For each of them it waits for Options.Gone, lets the
+// store decide about the missing files, and then lets it create the folder again if the folder should exist.
 func (s *session) restoreFolders(ctx context.Context) {
 	for _, name := range s.names {
 		fo := s.folders[name]

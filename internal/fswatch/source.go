@@ -63,7 +63,7 @@ type notified struct {
 }
 
 // notify starts to watch folders for events. folders maps the path of each folder to its name. The name "" is that of
-// the store's own folder: the source ends when the folder of a kind of document appears in it.
+// the store's own folder: the source ends when the folder of a kind of document appears in the store's folder.
 func notify(folders map[string]string) (source, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -91,8 +91,8 @@ func notify(folders map[string]string) (source, error) {
 	return n, nil
 }
 
-// limited returns an error that names the action that failed and wraps err. If a limit of the system caused err,
-// the returned error also names that limit.
+// limited returns err with the action that failed. If a limit of the system caused err, it instead returns a
+// *limitError, which names the action and the limit.
 func limited(action string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -121,8 +121,8 @@ func (n *notified) Close() {
 	_ = n.w.Close()
 }
 
-// queueMost is the maximum number of files in the queue. If more files have events, a single event with all set
-// replaces them.
+// queueMost is the maximum number of files with queued events. If more files have events, one event whose field all is
+// true replaces the queued events.
 const queueMost = 100_000
 
 // run receives events from the system as they come, so that the system's queue does not overflow while a file
@@ -255,7 +255,8 @@ func (n *notified) eventOf(ev fsnotify.Event) (e event, more []event, ok bool) {
 	return n.created(ev.Name, e)
 }
 
-// created watches a folder that was created, and its subfolders. It has the same results as eventOf.
+// created watches the folder at path, which was created, and its subfolders. e is the event of its creation. The
+// results of created are those of eventOf.
 func (n *notified) created(path string, e event) (_ event, more []event, ok bool) {
 	err := n.w.Add(path)
 	if err == nil {

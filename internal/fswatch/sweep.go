@@ -11,7 +11,7 @@ const (
 	sweepRest  = 9
 )
 
-// sweep starts to check all files, unless a scan is running.
+// sweep starts a scan of all files. If a scan is running, another one follows it.
 func (s *session) sweep(ctx context.Context) {
 	if s.again = s.sweeping != nil; s.again {
 		return // and once more, then

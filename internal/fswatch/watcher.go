@@ -134,5 +134,5 @@ func causeOf(err error) wal.PollCause {
 	return wal.NoNotices
 }
 
-// sleep waits for d, or until ctx ends. It reports whether the whole time passed before ctx ended.
+// sleep waits until d has passed or ctx ends. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool { return vfs.Sleep(ctx, d) == nil }

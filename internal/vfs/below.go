@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// Below returns the file system for a store, a backup, or another folder root: no operation on a path below root
-// follows a symbolic link; it fails with a *NotFolderError instead. root itself may be reached through links, and other
-// paths are not checked.
+// Below returns the file system for a store, a backup, or another folder root. An operation on a path below root
+// follows no symbolic link: if the path has one, the operation fails with a *NotFolderError. root itself may be
+// reached through links, and paths outside root are not checked.
 //
 // On Linux and darwin the parent folder of an operation is opened first, without following links, and the operation
 // works on that descriptor: replacing the folder by a link in between has no effect. The same holds for files that are
@@ -20,8 +20,9 @@ import (
 //
 // Every caller that gets its FS from here is covered, whatever paths it builds: no check can be forgotten.
 //
-// If fsys is not a file system of the operating system or a wrapper of one, it is returned unchanged (vfs/crash has no
-// links). A wrapper is put around the file system that Below returns.
+// If fsys is a wrapper that has a method Below, that method returns the result: the same wrapper around the file
+// system that Below returns for the inner one. Any other FS that is not a file system of the operating system is
+// returned unchanged (vfs/crash has no links).
 func Below(fsys FS, root string) FS {
 	if w, ok := fsys.(interface{ Below(root string) FS }); ok {
 		return w.Below(root)
@@ -36,8 +37,8 @@ func Below(fsys FS, root string) FS {
 
 // Only does the same as Below for each of roots, and refuses all other paths with an *OutsideError, so that a path
 // built from the contents of a file cannot lead elsewhere. The folders above a root may be inspected, created and
-// synced, which is needed to create the root and to make its name durable. literal is one more root, "" for none, below
-// which folders are the user's own; it may be above the others.
+// synced, which is needed to create the root and to make its name durable. literal is one more root, or "" for none.
+// It may be a folder above the other roots: it counts only for paths that are below none of them.
 func Only(fsys FS, literal string, roots ...string) FS {
 	b, ok := extended(fsys)
 	if !ok {
@@ -128,8 +129,8 @@ func (b *below) place(name string) (off int, held *heldFolder) {
 	return least, held
 }
 
-// anchor returns the handle of a root, and the path of name relative to that root. The root is the one that name is, or
-// that name is below. The handle is nil if this root has no handle, or if there is no such root.
+// anchor returns the handle of the root that is name or contains name, and the path of name relative to that root.
+// held is nil if this root has no handle, or if there is no such root.
 func (b *below) anchor(name string) (held *heldFolder, rest string) {
 	if at, held := b.place(name); at >= 0 {
 		if rest = strings.TrimLeft(name[at:], string(filepath.Separator)); rest == "" {
@@ -146,7 +147,8 @@ func (b *below) anchor(name string) (held *heldFolder, rest string) {
 	return nil, ""
 }
 
-// upward reports whether a path below a root leads to a folder above it by its elements "." and ".." alone.
+// upward reports whether path, which is relative to a root, leads to a folder above the root because it consists of
+// the elements "." and ".." only.
 func upward(path string) bool {
 	dots := func(r rune) bool { return r == '.' || r < 0x80 && os.IsPathSeparator(uint8(r)) }
 	return strings.HasPrefix(path, ".") && strings.TrimLeftFunc(path, dots) == "" && climbs(path)

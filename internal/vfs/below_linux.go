@@ -27,7 +27,7 @@ func (b *below) openGuarded(name string, off, flag int, perm fs.FileMode) (int, 
 	return fd, err
 }
 
-// openFrom opens the path rest below the folder root.
+// openFrom opens the path rest, which is relative to the open folder root. It follows no links.
 func openFrom(root int, rest string, flag int, perm fs.FileMode) (int, error) {
 	fd, err := openNoLinks(root, rest, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS, flag,
 		perm)

@@ -38,7 +38,8 @@ func (b *below) folderOf(name string) (fd int, base string, release func(), err 
 	return fd, name[last+1:], func() { unix.Close(fd) }, nil
 }
 
-// foldersOf opens the folders of two names and calls op with them. A folder that both names share is opened once.
+// foldersOf opens the folders of two names (see folderOf) and calls op with them. If both names are in the same
+// folder, that folder is opened only once.
 func (b *below) foldersOf(one, two string, op func(fd1 int, base1 string, fd2 int, base2 string) error) error {
 	fd1, base1, done1, err := b.folderOf(one)
 	if err != nil {

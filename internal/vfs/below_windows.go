@@ -8,7 +8,7 @@ import (
 // Package os has no calls relative to a folder for all of these operations on Windows, so each folder on the path is
 // checked first.
 
-// enterBoth calls enter for each of two names. The two names are often in the same folder.
+// enterBoth calls enter for each of two names. If both names are in the same folder, it calls enter only once.
 func (b *below) enterBoth(one, two string) error {
 	if err := b.enter(one); err != nil {
 		return err

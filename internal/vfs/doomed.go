@@ -18,12 +18,13 @@ type Doomed struct {
 }
 
 // Doom opens a file before its name is removed, and durably gives it a second name on the same file system: if the
-// process is killed, the next one finds the file there and overwrites it. A file that an earlier process left at the
-// second name is overwritten first; if it is still open in some process, it stays and another second name is used.
+// process is killed, the next process finds the file there and overwrites it. If an earlier process left another file
+// at the path second, Doom overwrites that file first. If some process still has that other file open, Doom leaves it
+// there and uses another second name.
 //
-// Doom returns nil if the file does not exist or must not be written. mapped means that other processes may map the
-// file. Then Doom also returns nil if the system has no leases, because it cannot find out whether a process has the
-// file mapped.
+// Doom returns nil if the file does not exist, or if this process lacks the permission to write it. mapped is true if
+// other processes may have the file mapped. Then Doom also returns nil if the system has no leases, because it cannot
+// find out whether a process has the file mapped.
 func Doom(fsys FS, name, second string, mapped bool) (*Doomed, error) {
 	second, err := freeSecond(fsys, name, second)
 	if err != nil {
@@ -56,11 +57,13 @@ func Doom(fsys FS, name, second string, mapped bool) (*Doomed, error) {
 	return d, nil
 }
 
-// freeSecond returns a path at which the file name can get a second name: the path second, or second with a number in
-// it. If an earlier process has left another file at such a path, freeSecond overwrites and removes that file; if that
-// file has yet another name, freeSecond only removes this one. If it cannot be overwritten, for example because a
-// process has it open, freeSecond leaves it there and tries the next number. If the path is already a second name of
-// the file name itself, freeSecond removes that second name.
+// freeSecond returns a path at which the file at name can get a second name: second, or second with a number in it.
+// What an earlier process left at such a path is removed:
+//
+//   - Another file is overwritten and removed. If that file has one more name, only this name is removed.
+//   - If another file cannot be overwritten, for example because a process has it open, it stays, and freeSecond
+//     tries the next number.
+//   - If the path is a second name of the file at name, that second name is removed.
 func freeSecond(fsys FS, name, second string) (string, error) {
 	base, ext := strings.TrimSuffix(second, filepath.Ext(second)), filepath.Ext(second)
 	for n := 1; ; n++ {

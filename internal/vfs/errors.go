@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// IsDiskFull reports whether the disk, or a quota, is full.
+// IsDiskFull reports whether err means that the disk, or a quota, is full.
 func IsDiskFull(err error) bool {
 	return errors.Is(err, errs.ErrDiskFull) || isAny(err, diskFull)
 }
@@ -40,8 +40,8 @@ func CanWait(err error) bool {
 	return true
 }
 
-// IsPermission reports whether an operation is not permitted to this process, or to any process because of a read-only
-// mount.
+// IsPermission reports whether err means that an operation is not permitted to this process, or to any process because
+// of a read-only mount.
 func IsPermission(err error) bool {
 	return errors.Is(err, errs.ErrPermission) || errors.Is(err, fs.ErrPermission) || isAny(err, refused)
 }

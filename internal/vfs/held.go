@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Hold opens a handle of a root of Below or Only. It returns a file system in which all operations at or below that
-// root work in the folder that was there at this moment, wherever the path leads later: a store whose folder is
-// renamed, removed or covered by a mount changes nothing in the folder that has its path then. release closes the
-// handle; after that all these operations fail with fs.ErrClosed. It may be called more than once. Open files stay
-// open.
+// Hold opens a handle of root, a root of Below or Only. It returns a file system in which all operations at or below
+// that root work in the folder that is there now, wherever the path leads later. So a store whose folder is renamed,
+// removed or covered by a mount changes nothing in the folder that has its path then.
 //
-// If the system has no such handles (Windows), or fsys is not a file system of the operating system, Hold returns fsys
-// itself, and operations use paths.
+// The function release closes the handle. After that all these operations fail with fs.ErrClosed, but open files stay
+// open. release may be called more than once.
+//
+// If the system has no such handles (Windows), or fsys is not a file system of the operating system that Below or Only
+// has returned, Hold returns fsys itself, and operations use paths.
 func Hold(fsys FS, root string) (held FS, release func(), err error) {
 	b, ok := fsys.(*below)
 	if !ok {
@@ -39,8 +40,8 @@ func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 // does. It ignores the handles of Hold.
 func SharedAtPath(name string) (Shared, error) { return openShared(name, false, 0) }
 
-// OpenFolderLock opens a lock on the inode of a folder, which needs no file in it. It returns errors.ErrUnsupported if
-// folders cannot be locked.
+// OpenFolderLock opens a lock on a folder itself: the lock is on the folder's inode, so no lock file is needed. It
+// returns errors.ErrUnsupported if folders cannot be locked.
 func OpenFolderLock(fsys FS, name string) (FolderLock, error) {
 	if l, ok := fsys.(interface {
 		openFolderLock(name string) (FolderLock, error)
@@ -62,7 +63,8 @@ func WaitFolder(ctx context.Context, l FolderLock, mode Mode) (ok bool, err erro
 	}
 }
 
-// FolderLock is a lock on a folder. It cannot be converted: call Unlock before locking in another mode.
+// FolderLock is a lock on a folder. The mode of a lock that is held cannot be changed: call Unlock before locking in
+// another mode.
 type FolderLock interface {
 	TryLock(mode Mode) (bool, error)
 	Unlock() error

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NextData returns the next range with data and skips holes; see Zero. It changes the file offset of the descriptor,
-// which no other method uses.
+// NextData implements dataSeeker. It changes the file offset of the descriptor, which no other method uses.
 func (f *osFile) NextData(off int64) (from, end int64, err error) {
 	seek := func(fd uintptr, off int64, what int) (at int64, err error) {
 		err = retry(func() (err error) {

@@ -13,9 +13,10 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// patience limits the waits for leases of other processes. A flusher of Varve holds a lease for microseconds. A process
-// that holds a lease longer was stopped, or holds it on purpose. If a wait for a lease was in vain, each open waits
-// only for leaseBrief during a time as long as the limit itself. So many leased files do not cause many long waits.
+// patience limits the time that an open waits for a lease of another process. A flusher of Varve holds a lease for
+// microseconds. A process that holds a lease longer was stopped, or holds it on purpose. After a wait that has reached
+// the limit, opens wait only for leaseBrief until a time as long as the limit has passed. So many leased files do not
+// cause many long waits.
 type patience struct {
 	most  time.Duration
 	brief atomic.Pointer[time.Time] // waits are brief until this time
@@ -29,7 +30,9 @@ const (
 	leasePause = 20 * time.Microsecond
 )
 
-// open repeats a non-blocking open while a lease refuses it.
+// open calls the function open, which opens the file name without blocking, and repeats the call while a lease of
+// another process refuses it. If the lease lasts longer than the time limit, the error is an *errs.LockError. A nil p
+// has the default limit.
 func (p *patience) open(name string, open func() (int, error)) (int, error) {
 	fd, err := open()
 	if err != unix.EWOULDBLOCK {
@@ -72,8 +75,8 @@ func (p *patience) lock(name string, tryLock func() (bool, error)) (ok bool, err
 }
 
 // errLeased is in every error for which IsLeased returns true.
-var errLeased = errors.New("a lease on the file (F_SETLEASE)")
+var errLeased = errors.New("another process has a lease on the file (F_SETLEASE)")
 
-// IsLeased reports whether a file could not be opened because another process has a lease on it. Its contents are
-// unknown then.
+// IsLeased reports whether err means that a file could not be opened because another process has a lease on it.
+// Nothing is known about the contents of the file then.
 func IsLeased(err error) bool { return errors.Is(err, errLeased) }

@@ -34,7 +34,8 @@ type Mark struct {
 // MarkFormat is the version of marks that this program writes.
 const MarkFormat = 1
 
-// WriteMark marks a folder that this process has just created as unfinished.
+// WriteMark durably writes the mark m into the folder dir, which this process has just created. The mark shows that
+// the folder is unfinished.
 func WriteMark(fsys FS, dir string, m Mark, perm fs.FileMode) error {
 	m.Format, m.Name = MarkFormat, filepath.Base(dir)
 	b, err := json.Marshal(m)
@@ -96,7 +97,8 @@ type NotOursError struct {
 }
 
 func (e *NotOursError) Error() string {
-	const what = "%s %s, so %s was not removed: move away what is yours in it, then remove it"
+	const what = "%s %s, so the folder %s was not removed: move away your own files in this folder, then remove the " +
+		"folder"
 	return fmt.Sprintf(what, e.Path, e.Why, e.Folder)
 }
 

@@ -35,7 +35,7 @@ func Elsewhere(self Host, birth uint64) bool {
 	return birth != 0 && self.Birth != 0 && birth>>32 != self.Birth>>32
 }
 
-// birthOf returns a number that encodes a PID namespace and the time at which a process began in it.
+// birthOf returns a number that encodes the PID namespace place and the time at which a process began in it.
 func birthOf(place string, began uint64) uint64 {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(place) {

@@ -152,7 +152,7 @@ func (l *flock) TryLock(mode Mode) (bool, error) {
 	return ok, err
 }
 
-// try tries to lock the file without waiting. The caller must have the turn of this handle.
+// try tries to lock the file without waiting. The caller must have taken the token of l.turn.
 func (l *flock) try(mode Mode) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -311,8 +311,8 @@ func (l *flock) Unlock() error {
 	return pathError("unlock", l.name, err)
 }
 
-// Close releases the lock. It does not wait for a goroutine that is still blocked in flock; that one ends when its
-// flock returns. A caller in Lock gets an error.
+// Close releases the lock. A caller that waits in Lock gets an error. Close does not wait for a goroutine that is
+// still blocked in the system's flock: such a goroutine ends when its call returns.
 func (l *flock) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

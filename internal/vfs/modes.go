@@ -6,23 +6,24 @@ import (
 	"path/filepath"
 )
 
-// manners has the owner, group and mode bits that files and folders get which are created in a folder below a root.
-// They fit the folder, so that no user of a store locks out another one:
+// manners has the owner, group and mode bits for new files and folders in a folder below a root. They follow from the
+// owner, group and mode of that folder, so that no user of a store locks out another one:
 //
-//   - A process of root gives them the owner and group of the folder: "sudo memctl put" leaves no file of root in a
-//     user's store.
-//   - In a folder that is setgid and writable by its group, the group may write them too, whatever the umask is: such a
-//     folder is meant to be shared, as with core.sharedRepository of git.
+//   - If a process runs as root, new files get the owner and group of the folder: "sudo memctl put" leaves no file
+//     of root in a user's store.
+//   - In a folder that is setgid and writable by its group, the group may also write the new files, whatever the
+//     umask is: such a folder is meant to be shared, as with core.sharedRepository of git.
 //   - Permission bits for others are never copied, nor those of a group without setgid: a store in a folder of mode
 //     0755 or 0775 is as private as any.
 //
-// A file or folder that needs this is created under another name, and renamed when its owner and mode are set: if the
-// process is killed in between, nothing is left under the real name that other users cannot open.
+// A file or folder that needs another owner or mode is created under a temporary name, and renamed when its owner and
+// mode are set. So a process that is killed in between leaves nothing under the real name that other users cannot
+// open.
 //
-// A root itself, and the folders above it, are created with the system's defaults: when root copies a store into the
-// home of another user, root keeps the ownership.
+// A root itself, and the folders above it, are created with the system's defaults: when the user root copies a store
+// into the home of another user, root keeps the ownership.
 //
-// Folders are inspected once per FS. If nothing is to be done, as for a user in a store of their own, that is the only
+// Folders are inspected once per FS. If nothing is to be set, as for a user in a store of their own, that is the only
 // cost.
 type manners struct {
 	uid, gid     int         // owner and group to set; -1: unchanged

@@ -16,8 +16,8 @@ var euid, egid = os.Geteuid(), os.Getegid()
 
 var made atomic.Uint64 // counts the names of newName
 
-// newName returns a temporary name for a file or folder that is not ready to have its final name. If a process was
-// killed and has left such files in wal/, the log removes them, which it recognizes by the extension.
+// newName returns a temporary name for a file or folder that is not ready to have its final name. If a killed process
+// has left such a file in wal/, the log recognizes the file by its extension and removes it.
 func newName(name string) string {
 	return fmt.Sprintf("%s.%d-%d.new", name, os.Getpid(), made.Add(1))
 }
@@ -65,7 +65,8 @@ func (b *below) create(name string, flag int, perm fs.FileMode) (int, error) {
 	}
 }
 
-// fit sets the owner and mode that a file needs which was just created.
+// fit sets the owner, group and mode of a file that was just created. perm is the mode that the caller requested; fit
+// adds m.file to it.
 func (m *manners) fit(fd int, perm fs.FileMode) error {
 	if m.uid >= 0 {
 		if err := tolerant(unix.Fchown(fd, m.uid, m.gid)); err != nil {
@@ -78,9 +79,9 @@ func (m *manners) fit(fd int, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32((perm | m.file).Perm())))
 }
 
-// tolerant returns nil for an error that only means that owner or mode could not be set; the file then stays as it was
-// created. Reasons are: a root that may not give files away (in a container, on a network file system), or a file
-// system without owners or modes. tolerant returns any other error unchanged.
+// tolerant returns nil if err only means that an owner or a mode could not be set; the file then stays as it was
+// created. Reasons are: the user root may not change owners (in a container, on a network file system), or the file
+// system has no owners or modes. tolerant returns any other error unchanged.
 func tolerant(err error) error {
 	if err == unix.EPERM || err == unix.EINVAL || err == unix.ENOTSUP || err == unix.ENOSYS {
 		return nil

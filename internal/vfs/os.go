@@ -67,8 +67,8 @@ func (osFS) Host() Host {
 	return h
 }
 
-// Process returns a description of another process of this machine, for messages about the holder of a lock. Its
-// Command is "" if there is no such process or the system does not report it.
+// Process returns a description of another process of this machine, for messages about the holder of a lock. The
+// Command of the result is "" if there is no such process or if the system does not report the command.
 func Process(pid int) Host {
 	name, _ := os.Hostname() // for messages only
 	return Host{

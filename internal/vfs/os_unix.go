@@ -22,7 +22,7 @@ func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return openFileBy(nil, nil, name, flag, perm)
 }
 
-// opener is a way to open files. A nil opener opens files by path and follows links in the path.
+// opener opens files. A nil opener opens files by path and follows links in the path.
 type opener = *way
 
 type way struct {
@@ -134,8 +134,9 @@ func openDir(open opener, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Glance reads a small file with four system calls and no file on the heap; it implements Glancer. Unlike openFile it
-// does not check the type before it opens, which would take a third of its time.
+// Glance implements Glancer. It reads a small file with four system calls, and without an os.File, which would be
+// allocated on the heap. Unlike openFile, it does not check the type of the file before it opens the file, because
+// that would take a third of its time.
 func (osFS) Glance(name string, buf []byte, limit int64) ([]byte, Info, error) {
 	return glance(openFD, name, buf, limit)
 }

@@ -73,9 +73,9 @@ func (u Users) Stranger(fsys FS, dir string) (owner int, found bool) {
 }
 
 // MayFollow reports whether a copy of the folder source may be made in the folder dir with the owner and group of dir
-// (see Alike). This is allowed if dir belongs to one of the users in u. It is also allowed if no user and no group can
-// read the copy that cannot read source already. In any other case another user may have prepared dir in order to read
-// the copy.
+// (see Alike). This is allowed if dir belongs to one of the users in u. It is also allowed if every user and group
+// that could read the copy can read source already. Otherwise another user may have prepared dir in order to read the
+// copy.
 func (u Users) MayFollow(fsys FS, dir, source string) bool {
 	to, err := fsys.Stat(throughLink(dir))
 	if err != nil {
@@ -94,10 +94,10 @@ func (u Users) MayFollow(fsys FS, dir, source string) bool {
 	return to.UID == from.UID
 }
 
-// Admit returns nil if a new file or folder may be created in an existing folder, and otherwise the reason why it must
-// not. It must not be created if the folder belongs to another user, because that user chose the folder's mode and
-// group, and may read and change its contents. It must not be created either if the folder belongs to root and is open
-// to a group that this user has not named. shared means that the user has named the group.
+// Admit returns nil if a new file or folder may be created in the existing folder path, and otherwise an error with
+// the reason. Nothing may be created in a folder of another user, because that user chose the folder's mode and group,
+// and may read and change what is created there. Nothing may be created either in a folder of root that is open to a
+// group, unless shared is true: then this user has named the group.
 func (u Users) Admit(path string, info *Info, shared bool) error {
 	e := &errs.PermissionError{Path: path, Mode: info.Mode, Owner: info.UID, You: euid, Err: fs.ErrPermission}
 	switch {

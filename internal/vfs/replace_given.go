@@ -80,7 +80,7 @@ func inherited(name string) bool {
 	return name == "/dev/stdout" || name == "/dev/stderr"
 }
 
-// ownSink returns an error if a file belongs to another user, or if a link at its path does.
+// ownSink returns an error if a file, or a link at its path, belongs to a user other than this one and root.
 func ownSink(name string, info fs.FileInfo) error {
 	for _, at := range []func() (fs.FileInfo, error){func() (fs.FileInfo, error) { return os.Lstat(name) },
 		func() (fs.FileInfo, error) { return info, nil }} {

@@ -162,7 +162,8 @@ func openSharedBy(open opener, p *patience, name string, create bool, perm fs.Fi
 		return nil, err
 	}
 	if !st.Mode().IsRegular() || st.Size() < PageSize {
-		return nil, pathError("map", name, fmt.Errorf("%w: shorter than a page (%d bytes)", fs.ErrInvalid, PageSize))
+		return nil, pathError("map", name, fmt.Errorf("%w: not a regular file, or shorter than a page (%d bytes)",
+			fs.ErrInvalid, PageSize))
 	}
 	mapped, err := mapPage(f)
 	if err != nil {

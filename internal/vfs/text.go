@@ -23,7 +23,7 @@ const sparseMost = 64 << 20
 var zeroStep [textStep]byte
 
 // ErrZeros means that a file which should be text has a long run of zeros, and was not read further.
-var ErrZeros = errors.New("zeros instead of text")
+var ErrZeros = errors.New("the file has zeros instead of text")
 
 // ReadText reads a file that should be text, as ReadFile does. In a file of more than 16 MiB it stops at the first MiB
 // that has only zeros, with an error that matches ErrZeros and errs.ErrCorrupt. So a sparse file from elsewhere costs
@@ -88,8 +88,8 @@ func SparseAt(fsys FS, name string, size int64) bool {
 	return Sparse(f, size)
 }
 
-// Sparse reports whether a file is large and consists mostly of holes: no store has written it, and reading it may take
-// hours. It returns false if the system does not report holes.
+// Sparse reports whether a file is large and consists mostly of holes. A store writes no such file, and reading one
+// may take hours. Sparse returns false if the system does not report holes.
 func Sparse(f File, size int64) bool {
 	if size <= sparseMost {
 		return false

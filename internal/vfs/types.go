@@ -40,7 +40,7 @@ func ReadTypes(fsys FS, name string) ([]Entry, error) {
 	return list, nil
 }
 
-// readTypesBy opens a folder by open and lists it, with the types of its entries.
+// readTypesBy opens the folder name with the given opener, and lists the folder with the types of its entries.
 func readTypesBy(open opener, name string) ([]Entry, error) {
 	d, err := openDir(open, name)
 	if err != nil {

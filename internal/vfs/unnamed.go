@@ -5,7 +5,8 @@ import (
 	"io/fs"
 )
 
-// Dir is a handle of a folder. It is the handle of the same folder after that was renamed or replaced.
+// Dir is a handle of a folder. It stays the handle of that folder after the folder is renamed, or another folder gets
+// its path.
 type Dir interface {
 	// CreateUnnamed creates a file that has no name, on the file system of the folder, and opens it for reading and
 	// writing. The system removes the file when it is closed without a name, also when its process is killed. It

@@ -11,8 +11,9 @@ import (
 // (PROC_TIME_INIT_INO).
 const initialTime = "time:[4026531834]"
 
-// Uptime returns a clock that counts from the machine's boot, also while it sleeps and independently of the wall clock,
-// the same for all processes; nil if there is none.
+// Uptime returns a function that returns the time since the machine's boot. The time continues while the machine
+// sleeps, does not depend on the wall clock, and is the same for all processes. Uptime returns nil if the system has
+// no such clock.
 func Uptime() func() time.Duration {
 	if space, err := os.Readlink("/proc/self/ns/time"); err == nil && space != initialTime {
 		return nil // offset against that of other processes with the same boot id

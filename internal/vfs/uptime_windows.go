@@ -6,6 +6,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Uptime returns a clock that counts from the machine's boot, also while it sleeps and independently of the wall clock,
-// the same for all processes; nil if there is none.
+// Uptime returns a function that returns the time since the machine's boot. The time continues while the machine
+// sleeps, does not depend on the wall clock, and is the same for all processes.
 func Uptime() func() time.Duration { return windows.DurationSinceBoot }

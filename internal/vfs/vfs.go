@@ -101,8 +101,8 @@ const (
 	ModeExclusive
 )
 
-// Lock is an advisory lock between owners, in one process or in several. It cannot be converted: call Unlock before
-// locking in another mode.
+// Lock is an advisory lock between owners, in one process or in several. The mode of a lock that is held cannot be
+// changed: call Unlock before locking in another mode.
 type Lock interface {
 	// Lock waits until the lock is acquired or ctx ends (then it returns ctx.Err()). If the lock file is replaced
 	// meanwhile, it is opened again.

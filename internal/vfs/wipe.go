@@ -12,8 +12,8 @@ import (
 // wipeStep is the number of zeros that are written at once.
 const wipeStep = 256 << 10
 
-// Zero overwrites an open file from an offset to its end with zeros, and makes that durable. Whether the device keeps
-// copies elsewhere is beyond its control; see Volume.Overwrites.
+// Zero overwrites an open file with zeros from an offset to its end, and makes that durable. It cannot prevent the
+// device from keeping copies of the old bytes elsewhere; see Volume.Overwrites.
 func Zero(f File, from int64) error {
 	if err := Overwrite(f, from); err != nil {
 		return err
@@ -107,9 +107,9 @@ func (e *UnwipedError) Help() string {
 	case errors.Is(e.Err, ErrLinked):
 		return fmt.Sprintf("the name in the store is removed; remove the other name to free the data: find / -inum %d", e.Ino)
 	case IsPermission(e.Err):
-		return "make it writable for this user, then purge again"
+		return "make the file writable for this user, then purge again"
 	}
-	return "solve this, then purge again"
+	return "solve this problem, then purge again"
 }
 
 func (e *UnwipedError) Unwrap() []error {
@@ -136,9 +136,9 @@ func Unwiped(list *[]error, err error) error {
 }
 
 // Wipe removes a file whose contents must not remain on the disk. It durably overwrites the contents before it removes
-// the name, so processes that read the file at that time may read zeros. If the file has a second name, it belongs to
-// another owner as well. Then Wipe only removes the name, leaves the contents, and returns an *UnwipedError. A missing
-// file is not an error. The caller must sync the folder.
+// the name, so processes that read the file at that time may read zeros. If the file has a second name, the contents
+// also belong to another owner: then Wipe only removes the name, leaves the contents, and returns an *UnwipedError. A
+// missing file is not an error. The caller must sync the folder.
 func Wipe(fsys FS, name string) error { return wipe(fsys, name, false) }
 
 // WipeAlone does the same as Wipe for a file that other processes may be using: if another process has the file open,

@@ -44,8 +44,8 @@ func (node *inode) write(d *Disk, p []byte, off int64) (int, error) {
 	return len(p), err
 }
 
-// reserve charges the pages that a write adds to the capacity of the disk. It returns the part of the write for which
-// there is space.
+// reserve counts the new pages that a write needs against the capacity of the disk. It returns the part of the write
+// for which there is space, and an error if that is not all of it.
 func (node *inode) reserve(d *Disk, p []byte, off int64) ([]byte, error) {
 	first, last := int(off/pageSize), int((off+int64(len(p))-1)/pageSize)
 	for i := first; i <= last; i++ {

@@ -175,8 +175,8 @@ func (b *booter) failedSync(node *inode, out *content) {
 	}
 }
 
-// haunt fills the sectors after the old end of a file of which no written version survives with the content of
-// removed files.
+// haunt fills sectors with the content of removed files: the sectors after the durable end of a file for which no
+// written version survives the crash. Each such sector gets the bytes of a random removed page.
 func (b *booter) haunt(node *inode, out *content, upTo map[int]uint64, versions map[int][]uint64) {
 	if len(b.d.ghosts) == 0 {
 		return

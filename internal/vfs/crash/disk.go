@@ -100,9 +100,9 @@ func (d *Disk) SetClock(now func() time.Time) {
 	d.clock = now
 }
 
-// FailSync sets a function that may fail a sync: op is "sync", "datasync", "syncdir" or "barrier". The data of a failed
-// sync is lost as the package comment describes; a failed "syncdir" leaves the entries pending. nil removes the
-// function. The function must not use the disk.
+// FailSync sets a function that is called for each sync, and makes the sync fail by returning an error. op is "sync",
+// "datasync", "syncdir" or "barrier". The data of a failed sync is lost as the package comment describes; a failed
+// "syncdir" leaves the entries pending. nil removes the function. The function must not use the disk.
 func (d *Disk) FailSync(f func(op, name string) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -197,8 +197,8 @@ func (d *Disk) wake() {
 	d.changed.Broadcast()
 }
 
-// Wakes counts the moments at which an operation that got ErrWouldBlock may succeed. While the count is unchanged, a
-// retry cannot succeed.
+// Wakes returns a count that increases whenever an operation that got ErrWouldBlock may succeed. While the count is
+// unchanged, a retry cannot succeed.
 func (d *Disk) Wakes() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

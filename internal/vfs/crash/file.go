@@ -110,7 +110,7 @@ func (f *file) SetMtime(t time.Time) error {
 	})
 }
 
-// SetMode sets the permission bits, which a power loss keeps.
+// SetMode sets the permission bits. The change is durable at once: a power failure does not undo it.
 func (f *file) SetMode(perm fs.FileMode) error {
 	return f.do("chmod", func() error {
 		f.in.mode = f.in.mode&^fs.ModePerm | perm&fs.ModePerm

@@ -41,8 +41,8 @@ func (c *content) page(i int) *page {
 	return nil
 }
 
-// writablePage returns page i for writing. frozen is another content that may share the page, or nil; a shared
-// page is copied.
+// writablePage returns page i for writing. If frozen shares the page, or the page is of another generation than gen,
+// writablePage first replaces it by a copy. frozen may be nil.
 func (c *content) writablePage(i int, gen *generation, frozen *content) *page {
 	for len(c.pages) <= i {
 		c.pages = append(c.pages, nil)
@@ -58,7 +58,8 @@ func (c *content) writablePage(i int, gen *generation, frozen *content) *page {
 	return p
 }
 
-// write copies bytes into the pages. The caller must set the size.
+// write copies p into the pages, from the offset off on; see writablePage for gen and frozen. It does not change the
+// size, which the caller must set.
 func (c *content) write(p []byte, off int64, gen *generation, frozen *content) {
 	for len(p) > 0 {
 		i, o := int(off/pageSize), int(off%pageSize)
@@ -68,7 +69,8 @@ func (c *content) write(p []byte, off int64, gen *generation, frozen *content) {
 	}
 }
 
-// cut removes everything from size on, and returns the removed pages.
+// cut removes all bytes from the offset size on, and returns the pages that were removed; see writablePage for gen and
+// frozen. It does not change c.size.
 func (c *content) cut(size int64, gen *generation, frozen *content) (dropped []*page) {
 	keep := int((size + pageSize - 1) / pageSize)
 	if keep < len(c.pages) {

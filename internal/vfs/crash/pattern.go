@@ -16,14 +16,16 @@ const (
 	KeepAll
 	// KeepPrefix keeps everything up to a random moment.
 	KeepPrefix
-	// KeepRandom keeps a random version of each sector, and each step of names and each size at random, independently.
+	// KeepRandom keeps a random version of each sector and a random size of each file, and decides at random for each
+	// change of names whether it survives. All these choices are independent.
 	KeepRandom
-	// KeepLate keeps writes at random, later ones more often than earlier ones, torn between their sectors; names and
-	// sizes survive.
+	// KeepLate keeps all names and sizes. For each sector it keeps, at random, either the newest version or only the
+	// durable one; versions that were written late are kept more often. So a write may survive in only some of its
+	// sectors.
 	KeepLate
 	// KeepData keeps content, but not names and sizes.
 	KeepData
-	// KeepNames keeps names, but not sizes and content: empty files.
+	// KeepNames keeps names, but neither sizes nor content, so new files are empty.
 	KeepNames
 	// LoseDataZero keeps names and sizes; the content is zero.
 	LoseDataZero
@@ -43,8 +45,9 @@ func (p Pattern) String() string {
 	}[p]
 }
 
-// loss is a pattern's choice of the changes that survive. attr is called for each file and sector for each sector. They
-// return the sequence number up to which changes survive.
+// loss is a pattern's choice of the changes that survive. step reports whether a change of names survives. attr is
+// called for each file, and sector for each sector: both get the sequence numbers of the pending changes, and return
+// the number up to which these changes survive.
 type loss struct {
 	step   func(seq uint64) bool
 	attr   func(seqs []uint64) uint64 // chooses for the size and time changes of a file
@@ -98,7 +101,7 @@ func (p Pattern) loss(d *Disk, rng *rand.Rand) loss {
 	return l
 }
 
-// moment returns the sequence number of a random pending change, or 0.
+// moment returns the sequence number of a random pending change. It may also return 0, which is before all changes.
 func (d *Disk) moment(rng *rand.Rand) uint64 {
 	seqs := []uint64{0}
 	for _, s := range d.pending {

@@ -21,7 +21,7 @@ type Process struct {
 	locks []*lock
 }
 
-// Process starts a process that waits as the system does.
+// Process starts a process whose operations wait for locks and leases, as those of a real system do.
 func (d *Disk) Process(name string) *Process { return d.start(name, true) }
 
 // NonBlocking starts a process whose operations return ErrWouldBlock instead of waiting, for a scheduler.
@@ -112,7 +112,8 @@ func (p *Process) openFile(name string, flag int, perm fs.FileMode) (*file, erro
 	}
 }
 
-// wait blocks until a lock or a lease is released.
+// wait blocks until a lock or a lease is released. In a process of NonBlocking it returns ErrWouldBlock at once. It
+// returns errKilled if the process is killed meanwhile.
 func (p *Process) wait() error {
 	if !p.block {
 		return ErrWouldBlock
@@ -244,7 +245,8 @@ type place struct {
 	in   *inode
 }
 
-// pair calls f with the places that two names have in their folders. The first name must exist.
+// pair calls f with the folders and inodes of two names, a for old and b for new. The name old must exist; b.in is nil
+// if new does not exist. An error becomes an *os.LinkError of the operation op.
 func (p *Process) pair(op, old, new string, f func(a, b place) error) error {
 	err := p.enter()
 	if err == nil {

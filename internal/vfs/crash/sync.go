@@ -98,7 +98,7 @@ func (node *inode) lose() {
 	node.pending = rest
 }
 
-// dropLost replaces the lost sectors by those on the disk.
+// dropLost replaces, in the cache, the sectors whose data a failed sync lost by their contents on the disk.
 func (node *inode) dropLost(d *Disk) {
 	for i, mask := range node.lost {
 		if i < len(node.cache.pages) {

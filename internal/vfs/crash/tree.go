@@ -22,7 +22,7 @@ type entry struct {
 	to   *inode // nil: the name is removed
 }
 
-// change makes a step visible to processes, and records it as pending.
+// change applies entries as one step: all processes see the changes at once, and the step is recorded as pending.
 func (d *Disk) change(entries ...entry) {
 	s := &step{seq: d.tick(), entries: entries}
 	for i, e := range entries {
@@ -80,7 +80,7 @@ func (d *Disk) syncDir(node *inode) {
 	d.compact()
 }
 
-// compact removes settled steps from the list once they are the majority.
+// compact removes the settled steps from d.pending if they are at least half of the list and at least 64.
 func (d *Disk) compact() {
 	if d.settled*2 < len(d.pending) || d.settled < 64 {
 		return

@@ -32,7 +32,8 @@ func (p *Process) OpenDir(name string) (vfs.Dir, error) {
 	return d, nil
 }
 
-// CreateUnnamed creates a file with no name: at a crash nothing of it survives, and it is removed when it is closed.
+// CreateUnnamed creates and opens a file that has no name. Until LinkUnnamed gives it a name, nothing of the file
+// survives a crash, and closing the file removes it.
 func (d *dir) CreateUnnamed(perm fs.FileMode) (vfs.File, error) {
 	var f *file
 	err := d.p.do("open", d.name, func() error {
@@ -52,7 +53,8 @@ func (d *dir) CreateUnnamed(perm fs.FileMode) (vfs.File, error) {
 	return f, nil
 }
 
-// LinkUnnamed gives the file a name. The name is one pending step, as that of a link, independent of the content.
+// LinkUnnamed gives the file a name. Like the name that a link makes, this name is one pending step: whether it
+// survives a crash does not depend on the content.
 func (d *dir) LinkUnnamed(f vfs.File, name string) error {
 	of, ok := f.(*file)
 	if !ok || of.p != d.p {

@@ -64,7 +64,8 @@ type short struct {
 
 func (s *short) Error() string { return fmt.Sprintf("short: %d bytes, then %v", s.n, s.err) }
 
-// Short returns an error that makes a read or write process n bytes and then fail with err.
+// Short returns an error that makes a read or write process its first n bytes, and then fail with err. If err is nil,
+// the operation is only short.
 func Short(n int, err error) error { return &short{n, err} }
 
 type after struct{ err error }
@@ -74,8 +75,8 @@ func (a *after) Error() string { return "after: " + a.err.Error() }
 // After returns an error that makes the operation take place first, and then fail with err.
 func After(err error) error { return &after{err} }
 
-// Nth returns a rule that lets operations fail with err. It counts the operations for which match is true, from 1. The
-// n-th of them and the following ones fail, count operations in all. If count is 0, all from the n-th on fail.
+// Nth returns a rule that makes operations fail with err. Of the operations for which match returns true, the first
+// n-1 pass. The next ones fail: as many as count says, or all of them if count is 0. Later ones pass again.
 func Nth(n, count int, match func(op *Op) bool, err error) Rule {
 	var seen atomic.Int64
 	return func(op *Op) error {

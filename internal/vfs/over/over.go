@@ -31,7 +31,7 @@ func New(fsys vfs.FS, lower, upper string) *FS {
 	return &FS{fs: fsys, lower: filepath.Clean(lower), upper: filepath.Clean(upper), gone: &gone{names: map[string]bool{}}}
 }
 
-// Below applies vfs.Below for another folder.
+// Below returns a copy of f that accesses the file system under the overlay through vfs.Below for root.
 func (f *FS) Below(root string) vfs.FS {
 	g := *f
 	g.fs = vfs.Below(f.fs, root)
@@ -95,7 +95,7 @@ func (f *FS) readPath(name string) (path string, info vfs.Info, err error) {
 	return up, info, named(err, name)
 }
 
-// named returns err with the path that the caller used.
+// named returns err with name, the path that the caller used, in place of the path in the upper folder.
 func named(err error, name string) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -104,7 +104,8 @@ func named(err error, name string) error {
 	return err
 }
 
-// folder creates the parent folder of name in the upper folder, if the lower folder has it.
+// folder creates the parent folder of name in the upper folder, and its missing parents, unless it exists there. If
+// the lower folder does not have the parent folder, the error is ENOENT.
 func (f *FS) folder(name string) error {
 	dir := filepath.Dir(name)
 	up := f.upperPath(dir)

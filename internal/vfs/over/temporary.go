@@ -55,8 +55,9 @@ func Temporary(dir string, known func(rel string, folder bool) bool,
 }
 
 // sweep removes folders that killed processes have left in parent: the folders with the mark of such a process, and
-// empty folders. If a folder contains anything other than a lock and the files of a store, sweep leaves the whole
-// folder.
+// empty folders. It considers only folders whose names begin with prefix, that belong to this user, and that have not
+// changed for at least newborn. If a folder contains anything other than a lock and the files of a store, sweep leaves
+// the whole folder.
 func sweep(parent string, known func(rel string, folder bool) bool) {
 	list, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	self := vfs.Self(func(string) string { return "" })

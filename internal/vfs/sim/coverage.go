@@ -17,7 +17,7 @@ type Place struct {
 }
 
 // Coverage counts events by place. The event "" is an operation; "switch", "stop" and "kill" are actions of the
-// scheduler at that place; "cut lose-all" and the like are power failures with a pattern.
+// scheduler at that place; "cut lose-all", for example, is a power failure with the pattern LoseAll.
 type Coverage map[Place]map[string]int
 
 func (c Coverage) count(op *wrap.Op, event string) {

@@ -64,7 +64,7 @@ func (p *Proc) Yield() {
 	p.check()
 }
 
-// Sleep lets simulated time pass.
+// Sleep blocks the process for the duration d of simulated time. Other processes run meanwhile.
 func (p *Proc) Sleep(d time.Duration) {
 	p.check()
 	p.stopped = p.s.now.Add(d)
@@ -121,7 +121,8 @@ func (p *Proc) check() {
 	}
 }
 
-// operate is the hook around every operation of the process.
+// operate is the hook that executes every operation of the process. It first lets random events happen, advances the
+// simulated clock, and counts the operation. If the power fails at this operation, the process ends.
 func (p *Proc) operate(op *wrap.Op, call func() error) error {
 	s := p.s
 	p.check()

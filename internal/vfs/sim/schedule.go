@@ -67,7 +67,8 @@ func (s *Sim) KillProcess(p *Proc) {
 	}
 }
 
-// cutHere reports whether the power fails at this operation.
+// cutHere reports whether the power fails at this operation: because of CutAt, or at random by Odds.Cut. If so, it
+// returns the pattern of the failure.
 func (s *Sim) cutHere() (crash.Pattern, bool) {
 	if p, ok := s.cuts[s.ops]; ok {
 		return p, true

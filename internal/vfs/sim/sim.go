@@ -84,7 +84,7 @@ func (s *Sim) Ops() int { return s.ops }
 // page: those at which a power failure can make a difference.
 func (s *Sim) Changes() []int { return s.changes }
 
-// CutAt makes the power fail at the n-th operation.
+// CutAt makes the power fail at the n-th operation. The changes that p selects survive.
 func (s *Sim) CutAt(n int, p crash.Pattern) { s.cuts[n] = p }
 
 // WasCut reports whether the power failed in the last Run.

@@ -24,8 +24,8 @@ func Changing(op *Op) bool {
 	return op.Kind.Changes()
 }
 
-// New wraps a file system. It calls line for every operation for which keep returns true (nil: all), after it was
-// executed.
+// New wraps a file system. After each operation for which keep returns true, it calls line with the text of Format. If
+// keep is nil, it does so after every operation. root is removed from the paths in the text.
 func New(inner vfs.FS, root string, keep func(*Op) bool, line func(string)) vfs.FS {
 	return wrap.New(inner, func(op *Op, call func() error) error {
 		err := call()
@@ -36,7 +36,8 @@ func New(inner vfs.FS, root string, keep func(*Op) bool, line func(string)) vfs.
 	})
 }
 
-// Format returns the line for an operation that ended with err.
+// Format returns a line of text about an operation that ended with err; nil means success. The paths in the line are
+// relative to root.
 func Format(op *Op, root string, err error) string {
 	var b strings.Builder
 	path, to := op.Relative(root)

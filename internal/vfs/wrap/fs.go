@@ -48,8 +48,7 @@ func (f *FS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error)
 	return &file{f, out}, nil
 }
 
-// closing handles an error that the hook has returned although the file was opened: it closes the file, and returns the
-// error.
+// closing closes a file that was opened although the hook has returned the error err. It returns err.
 func closing[T interface{ Close() error }](opened T, err error) error {
 	if any(opened) != nil {
 		opened.Close()
@@ -149,5 +148,5 @@ func (f *FS) Volume(name string) (v vfs.Volume, err error) {
 	return v, err
 }
 
-// Host is not passed to the hook.
+// Host returns the Host of the wrapped file system. It does not call the hook.
 func (f *FS) Host() vfs.Host { return f.inner.Host() }

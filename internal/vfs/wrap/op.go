@@ -119,7 +119,8 @@ func (o *Op) FailSync(err error) error {
 	return err
 }
 
-// Hook runs around an operation. call executes the operation.
+// Hook is called in place of each operation op, and executes the operation by calling call. The operation ends with
+// the error that the Hook returns.
 type Hook func(op *Op, call func() error) error
 
 // relative returns a path without the prefix root.
