@@ -2,7 +2,7 @@ package vector
 
 import "sync/atomic"
 
-// bitmap is a set of rows, with one bit for each row. A row can be added, but not removed.
+// bitmap is a set of rows of a FAISS file, with one bit for each row. A row can be added to the set, but not removed.
 type bitmap []atomic.Uint64
 
 func newBitmap(n int64) bitmap { return make(bitmap, (n+63)/64) }

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads all vector files of a set and yields every error. It checks the mappings, each block and the head of the
-// FAISS files, and that each id equals the id in the mapping and occurs only once. It reads all blocks again, even if
-// an earlier search has verified them. It needs 16 bytes of heap per vector.
+// Verify reads all vector files of a set and yields every error. It checks the mapping files, each block and the head
+// of the FAISS files, that each id in a FAISS file equals the id in the mapping file, and that no id occurs twice. It
+// reads all blocks again, even if an earlier search has verified them. It needs 16 bytes of heap per vector.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		sound := true
@@ -73,8 +73,8 @@ type checker struct {
 	live  [kinds]int64
 }
 
-// level compares the ids in a FAISS file with the lines of its mapping. It returns false if the loop over the errors
-// was ended.
+// level compares the ids in a FAISS file with the ids in the lines of its mapping file. i is the number of the level:
+// base or delta. level returns false if the caller has ended the loop over the errors.
 func (c *checker) level(i int, l *level) bool {
 	for kind := range kinds {
 		w := l.t.Walk(int(kind))

@@ -8,14 +8,15 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Edit is a change of one vector: the vector of the document Key was set or removed.
+// Edit is a change of one vector: the vector of the document with this Key was set or removed.
 type Edit struct {
 	Key    string
 	ID     int64  // FAISS id of the vector; 0: the vector was removed
 	Handle uint64 // value that Plan.Vector gets with the edit; this package does not use it
 }
 
-// Edits is an iterator over edits. It returns the edits in the order of their encoded keys, at most one for each key.
+// Edits is an iterator over edits. Next returns one edit after another, in the order of their encoded keys, at most
+// one for each key. After the last edit, ok is false.
 type Edits interface {
 	Next() (e Edit, ok bool, err error)
 }

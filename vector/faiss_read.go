@@ -56,8 +56,9 @@ func ReadIndex(name string, r io.ReaderAt, size int64) (*Index, error) {
 // idsPiece is the number of ids that readIDs reads at once.
 const idsPiece = 8 << 10
 
-// readIDs reads the ids in pieces and stops at the first piece with a duplicate id. So a file cannot make it allocate
-// much memory with a hole, which has the required length but no data: a hole reads as zeros, which are duplicate ids.
+// readIDs reads the ids in pieces and stops at the first piece with a duplicate id. This limits the memory that
+// readIDs allocates for a sparse file, which has the required length but contains no data: the file reads as zeros,
+// which are duplicate ids.
 func (x *Index) readIDs() error {
 	le := binary.LittleEndian
 	var head [idsHead]byte
@@ -92,7 +93,7 @@ func (x *Index) readIDs() error {
 	return nil
 }
 
-// twice sorts the ids and returns an error if an id occurs twice.
+// twice sorts list, ids with their rows, and returns an error if an id occurs twice in it.
 func (x *Index) twice(list []idRow) error {
 	slices.SortFunc(list, func(a, b idRow) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.row, b.row)) })
 	for i := 1; i < len(list); i++ {

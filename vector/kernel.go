@@ -59,7 +59,7 @@ func squares(q []float32, rows []byte, out []float32) {
 	}
 }
 
-// elementAt returns element j of the vector in a row.
+// elementAt returns element j of a row, which has the elements of a vector as little-endian bytes.
 func elementAt(row []byte, j int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(row[4*j:]))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// level is a mapping and its FAISS file, either of the base or of the delta. A later Set uses the same level if the
-// files have not changed.
+// level is the base or the delta: a mapping file, which lists the keys and FAISS ids of the vectors, and its FAISS
+// file, which has the vectors. A later Set uses the same level if the files have not changed.
 type level struct {
 	t     *table.Table
 	f     *file
@@ -29,12 +29,14 @@ type level struct {
 	done atomic.Bool
 }
 
-// names has the paths of the files of a level: the mapping, and the FAISS file under its final and its temporary name.
+// names has the paths of the files of a level: the mapping file, and the FAISS file under its final and its temporary
+// name.
 type names struct{ mapping, faiss, next string }
 
 var levelNames = [2]names{{BaseMapping, baseFAISS, baseNext}, {DeltaMapping, deltaFAISS, deltaNext}}
 
-// openFAISS opens the FAISS file that belongs to the open mapping of a level, under its final or its temporary name.
+// openFAISS opens the FAISS file that belongs to the level's mapping file, which is already open. The FAISS file has
+// its final or its temporary name.
 func (l *level) openFAISS(fsys vfs.FS, dir string, n names) error {
 	x, s, err := parseExtra(l.t.Meta().Extra)
 	if err != nil {
@@ -65,7 +67,8 @@ func (l *level) openFAISS(fsys vfs.FS, dir string, n names) error {
 	return err
 }
 
-// lines computes l.first and, for a delta, l.dead: the lines that record deletions. It does so only once.
+// lines computes l.first and, for a delta, l.dead: the numbers of the lines in the mapping file that record deletions.
+// Further calls do nothing once a call has succeeded.
 func (l *level) lines(isDelta bool) error {
 	if l.done.Load() {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Kind is the kind of document to which a vector belongs. Each kind has a section in the mapping.
+// Kind is the kind of document to which a vector belongs. Each kind has its own section in the mapping files.
 type Kind int
 
 // The kinds of documents that may have vectors.
@@ -34,7 +34,8 @@ const (
 	deltaNext   = Folder + "/memory_vectors.delta.next.faiss"
 	mappingName = Folder + "/mapping"
 
-	// BaseMapping and DeltaMapping are the tables that list the vectors. Only vectors in these tables exist.
+	// BaseMapping and DeltaMapping are the names of the mapping files. These tables list the key and the FAISS id of
+	// each vector. A vector exists only if one of them lists it.
 	BaseMapping  = mappingName + ".json"
 	DeltaMapping = mappingName + ".delta.json"
 )
@@ -62,8 +63,8 @@ func validID(value []byte) error {
 	return err
 }
 
-// parseID parses the value of a line of a mapping as the FAISS id of a vector. It returns an error for the value 0,
-// which records a deletion.
+// parseID parses the value of a line in a mapping file as the FAISS id of a vector. It returns an error for the value
+// 0, which records a deletion.
 func parseID(value []byte) (int64, error) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || n <= 0 || value[0] == '0' || value[0] == '+' {
@@ -72,7 +73,8 @@ func parseID(value []byte) (int64, error) {
 	return n, nil
 }
 
-// extra describes the vectors and the FAISS file that belong to a mapping. It is stored in the mapping's metadata.
+// extra describes the vectors and the FAISS file that belong to a mapping file. It is stored in the metadata of the
+// mapping file.
 type extra struct {
 	Chain     string    `json:"chain"`
 	Metric    string    `json:"metric"`
@@ -108,8 +110,8 @@ func parseExtra(b []byte) (extra, shape, error) {
 	return x, shape{metric: m, dim: x.Dimension}, nil
 }
 
-// assemblyPrefix begins the keys of assemblies in a mapping that another system wrote. Such a mapping has the keys of
-// memories and assemblies in one object.
+// assemblyPrefix begins the keys of assemblies in a mapping file that another system wrote. Such a file has the keys
+// of memories and assemblies in one JSON object.
 const assemblyPrefix = "asm:"
 
 // ReadMapping parses a mapping from document ids to numbers of vectors. It accepts both existing formats, and calls add

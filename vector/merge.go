@@ -59,7 +59,7 @@ func (s *Set) merge(kind Kind, p Plan, asDelta bool, skip map[string]bool) (*mer
 	return m, m.stepEdit()
 }
 
-// step moves to the next line of the base or the delta; i is the level.
+// step moves to the next line of a level's mapping file. i is the level: base or delta.
 func (m *merger) step(i int) (err error) {
 	m.key[i], m.value[i], m.has[i], err = m.lines[i].Next()
 	if m.has[i] && !isDead(m.value[i]) {
@@ -120,7 +120,7 @@ func (m *merger) next() (c merged, ok bool, err error) {
 	return merged{}, false, nil
 }
 
-// pass moves to the next key in each of base, delta and edits whose current key is the given one.
+// pass skips the given key: each of base, delta and edits whose current key is this key moves to its next key.
 func (m *merger) pass(key []byte) error {
 	for i := range 2 {
 		if m.has[i] && bytes.Equal(m.key[i], key) {
@@ -135,7 +135,8 @@ func (m *merger) pass(key []byte) error {
 	return nil
 }
 
-// inBase reports whether the base has a vector for a key. A line of the delta for this key then replaces that vector.
+// inBase reports whether the base has a vector for a key. If so, a line of the delta for the same key replaces or
+// deletes that vector.
 func (m *merger) inBase(enc []byte) (bool, error) {
 	if m.s.levels[base] == nil {
 		return false, nil

@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Metric is the measure by which two vectors are compared. The value of the constant is the number that FAISS uses.
+// Metric is the measure by which two vectors are compared. The values of its constants are the numbers that FAISS
+// uses.
 type Metric int32
 
 // The supported metrics.

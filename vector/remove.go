@@ -7,15 +7,15 @@ import (
 )
 
 // Files returns the names of all vector files that a store may have, relative to the store's folder. The files may be
-// removed in this order: the delta before the base, and a mapping before its FAISS file.
+// removed in this order: the delta before the base, and a mapping file before its FAISS file.
 func Files() []string {
 	d, b := levelNames[delta], levelNames[base]
 	return []string{d.mapping, d.faiss, d.next, b.mapping, b.faiss, b.next}
 }
 
-// Remove removes all vector files of the store in dir. Call it when no document has a vector any more. It first removes
-// the mappings and syncs the folder, because a mapping without its FAISS file counts as damage, but a FAISS file
-// without its mapping is ignored.
+// Remove removes all vector files of the store in dir. Call it when no document has a vector any more. It first
+// removes the mapping files and syncs the folder, because a mapping file without its FAISS file counts as damage, but
+// a FAISS file without its mapping file is ignored.
 func Remove(fsys vfs.FS, dir string) error {
 	for _, step := range [][]string{
 		{levelNames[delta].mapping, levelNames[base].mapping},

@@ -19,7 +19,8 @@ type rewrite struct {
 	verified [2]int64
 }
 
-// rows writes the rows of one kind of document into the FAISS file.
+// rows writes the vectors of one kind of document into the FAISS file: it copies unchanged rows, and gets the vectors
+// of edits from Plan.Vector.
 func (r *rewrite) rows(kind Kind) error {
 	m, err := r.s.merge(kind, r.p, r.asDelta, nil)
 	if err != nil {
@@ -78,8 +79,8 @@ func (r *rewrite) copyRow(level int, row int64) error {
 	})
 }
 
-// ids writes the ids of one kind of document into the FAISS file, and the lines of these documents into the mapping.
-// live is the number of documents of the kind that have a vector in the resulting set.
+// ids writes the ids of one kind of document into the FAISS file, and the lines of these documents into the mapping
+// file. live is the number of documents of the kind that have a vector in the resulting set.
 func (r *rewrite) ids(kind Kind) (live int64, err error) {
 	m, err := r.s.merge(kind, r.p, r.asDelta, r.skip[kind])
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 // the data is still in the processor's cache when it is compared.
 const chunkBytes = 256 << 10
 
-// scan returns the best k rows of level i, without the rows that the delta or the overlay hides.
+// scan returns the best k rows of level i, the base or the delta. It omits the rows that the delta or the overlay
+// replaces or deletes.
 func (s *search) scan(ctx context.Context, i, k int) ([]candidate, error) {
 	l := s.v.set.levels[i]
 	if l == nil {
@@ -50,7 +51,8 @@ type scanner struct {
 	err   atomic.Pointer[error]
 }
 
-// run compares one chunk of rows after another until no chunk is left, and collects the best rows in t.
+// run is the work of one goroutine of the scan. It takes one chunk of rows after another and compares the rows with
+// the query until no chunk is left. It collects the best rows in t.
 func (w *scanner) run(ctx context.Context, t *top) {
 	out := make([]float32, w.step)
 	for w.err.Load() == nil {

@@ -96,7 +96,8 @@ func (v *View) checkQuery(vector []float32, dim int) error {
 		return err
 	}
 	if v.metric == IP && Norm(vector) == 0 {
-		return &errs.FieldError{Field: "vector", Err: errors.New("the vector is zero and has no direction to compare")}
+		return &errs.FieldError{Field: "vector", Err: errors.New("all numbers of the vector are zero, so it has no " +
+			"direction to compare")}
 	}
 	return nil
 }
@@ -220,8 +221,8 @@ func (s *search) bestOnce(ctx context.Context, k int) (list []found, more, misse
 	return list, more, false, nil
 }
 
-// overlay returns all rows of the overlay as candidates. The caller holds v.mu. Their number is limited by the budget
-// of the log, so best sorts all of them and does not need a heap.
+// overlay returns the rows of the overlay as candidates, except deleted and zero vectors. The caller holds v.mu. The
+// budget of the log limits the number of rows, so best sorts all of them and does not need a heap.
 func (s *search) overlay() []found {
 	o := &s.v.over[s.q.Kind]
 	n := len(o.keys)
@@ -241,7 +242,8 @@ func (s *search) overlay() []found {
 	return list
 }
 
-// keyCandidates returns candidates only for the given document keys, best first.
+// keyCandidates compares only the vectors of the given document keys with the query. It returns them as candidates,
+// best first.
 func (s *search) keyCandidates(ctx context.Context, keys []string) ([]found, error) {
 	var list []found
 	var row []byte

@@ -57,8 +57,8 @@ func Empty() *Set {
 	return s
 }
 
-// loadOnce makes one attempt of Load. It opens the mapping of the delta before that of the base, because a merge puts
-// the new base in place before it removes the delta.
+// loadOnce makes one attempt of Load. It opens the mapping file of the delta before that of the base, because a merge
+// puts the new base in place before it removes the delta.
 func loadOnce(fsys vfs.FS, dir, store string, prev *Set) (_ *Set, err error) {
 	s := Empty()
 	defer func() {
@@ -89,8 +89,8 @@ func loadOnce(fsys vfs.FS, dir, store string, prev *Set) (_ *Set, err error) {
 	return s, s.fill()
 }
 
-// openLevel opens the mapping of the base or the delta; i is the level. If the file is the same as in prev, it returns
-// the level of prev with another reference. It returns nil if the file does not exist.
+// openLevel opens the mapping file of the base or the delta; i is the level. If the file is the same as in prev, it
+// returns the level of prev with another reference. It returns nil if the file does not exist.
 func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error) {
 	if prev != nil && prev.levels[i] != nil {
 		if had := prev.levels[i]; !had.next && had.t.Stands(fsys, dir) && had.retain() {
@@ -114,7 +114,8 @@ func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error)
 	return l, nil
 }
 
-// fill computes the fields of the set that follow from its levels.
+// fill sets the shape, the LSN and the counts of the set from its base and delta. It returns an error if base and
+// delta, or a mapping file and its FAISS file, do not belong together.
 func (s *Set) fill() error {
 	b, d := s.levels[base], s.levels[delta]
 	if b == nil {

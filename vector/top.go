@@ -2,7 +2,8 @@ package vector
 
 import "slices"
 
-// candidate is a row that may be among the best results of a search. A greater val means a nearer vector.
+// candidate is a row of a FAISS file that may be among the best results of a search. A greater val means a nearer
+// vector.
 type candidate struct {
 	val float32
 	row int64
@@ -53,7 +54,7 @@ func (t *top) add(c candidate) {
 	}
 }
 
-// best merges heaps and returns the best k of their candidates, best first.
+// best returns the best k of the candidates in tops, best first.
 func best(k int, tops []top) []candidate {
 	var all []candidate
 	for i := range tops {

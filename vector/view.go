@@ -158,7 +158,7 @@ func (v *View) Delete(kind Kind, key string) error {
 	return nil
 }
 
-// hide marks a row of the base or delta as replaced by the overlay.
+// hide marks a row of the base or the delta as replaced or deleted by the overlay. It does nothing if level is -1.
 func (v *View) hide(level int, row int64) {
 	if level >= 0 {
 		v.hidden[level].set(row)

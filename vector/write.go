@@ -47,9 +47,9 @@ var ErrNoBase = table.ErrNoBase
 
 const deltaShare = 8 // a delta larger than 1/deltaShare of the base is merged
 
-// MergeDue reports whether the next write of vectors should be a new base instead of a delta. This is so if there is no
-// base, if the FAISS file of the base has fewer than small bytes, or if the FAISS file of the delta is larger than an
-// eighth of that of the base.
+// MergeDue reports whether the next write of vectors should be a new base instead of a delta. It returns true if there
+// is no base, if the FAISS file of the base has fewer bytes than the parameter small, or if the FAISS file of the
+// delta is larger than an eighth of that of the base.
 func (s *Set) MergeDue(small int64) bool {
 	b, d := s.levels[base], s.levels[delta]
 	if b == nil || b.f.size() < small {
@@ -62,8 +62,8 @@ func (s *Set) MergeDue(small int64) bool {
 func (s *Set) HasDelta() bool { return s.levels[delta] != nil }
 
 // WriteBase writes new base files with the vectors of the set and the edits, and then removes the delta. s does not
-// change; Load returns the new set. The caller must hold flush.lock and must have loaded s while it held this lock. s
-// must be Empty if its dimension or its metric differs from the target's.
+// change; Load returns the new set. The caller must hold flush.lock and must have loaded s while it held this lock. If
+// the dimension or the metric of s differs from that of the target, s must be the result of Empty.
 func WriteBase(s *Set, to Target, p Plan) (Written, error) {
 	w, err := write(s, to, p, base)
 	if err != nil {
@@ -129,7 +129,7 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 	return w, nil
 }
 
-// place renames the new FAISS file and the new mapping of target to their final names n. Each rename is durable
+// place renames the new FAISS file and the new mapping file of target to their final names n. Each rename is durable
 // before the next one begins; see the package comment.
 func place(target Target, n names, folder string) error {
 	for _, step := range [][2]string{
@@ -147,8 +147,9 @@ func place(target Target, n names, folder string) error {
 	return nil
 }
 
-// settle completes the work of a writer that was interrupted. If a FAISS file still has its temporary name next, settle
-// renames it if it belongs to a mapping, and removes it otherwise.
+// settle completes the work of a writer that was interrupted. A FAISS file may still have its temporary name,
+// names.next. If this file belongs to a mapping file, settle gives the FAISS file its final name; otherwise settle
+// removes it.
 func settle(s *Set, target Target) error {
 	changed := false
 	for i, n := range levelNames {
@@ -173,7 +174,7 @@ func settle(s *Set, target Target) error {
 	return target.FS.SyncDir(filepath.Join(target.Dir, Folder))
 }
 
-// dropDelta removes the files of the delta after its merge into the new base. It removes the mapping first.
+// dropDelta removes the files of the delta after its merge into the new base. It removes the mapping file first.
 func dropDelta(to Target) error {
 	changed := false
 	for _, name := range []string{DeltaMapping, deltaFAISS, deltaNext} {
@@ -192,8 +193,8 @@ func dropDelta(to Target) error {
 	return to.FS.SyncDir(filepath.Join(to.Dir, Folder))
 }
 
-// fill writes and syncs the temporary FAISS file and the temporary mapping. If it fails, it removes both, so that they
-// take no space on a full disk.
+// fill writes and syncs the temporary FAISS file and the temporary mapping file. If it fails, it removes both, so that
+// they take no space on a full disk.
 func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 	var f [2]vfs.File
 	var err error
@@ -232,8 +233,9 @@ func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 	return err
 }
 
-// writeFiles writes the FAISS file and the mapping in two passes: first the rows, then the ids and the mapping.
-// The ids come after the rows in the FAISS file, so their offset is known only after the first pass.
+// writeFiles writes the FAISS file and the mapping file in two passes: first the rows of the FAISS file, then its ids
+// and the mapping file. The ids come after the rows in the FAISS file, so their offset is known only after the first
+// pass.
 func writeFiles(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error {
 	r := rewrite{s: s, to: to, p: p, asDelta: which == delta, skip: [kinds]map[string]bool{{}, {}}}
 	r.faiss = newFAISSWriter(vfs.Streamed(f[0]), shape{metric: to.Metric, dim: to.Dim})
@@ -285,7 +287,7 @@ func writeFiles(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written)
 
 // stamp returns the modification time for the FAISS file. It is the current time, with microseconds that are derived
 // from the LSN, so that two writes have different times even if the clock does not advance. It differs from the times
-// of the set's FAISS files, because a mapping identifies its FAISS file by the modification time.
+// of the set's FAISS files, because a mapping file identifies its FAISS file by the modification time.
 func stamp(s *Set, to Target) time.Time {
 	t := to.Now.Truncate(time.Second).Add(time.Duration(to.LSN/8%1e6) * time.Microsecond)
 	for slices.ContainsFunc(s.levels[:], func(l *level) bool { return l != nil && l.x.FAISS.Mtime == t.UnixMicro() }) {

@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Before is a function that finds preceding memories. Each place in of is a position in a session. For each place, the
-// function returns the id of the memory before it in the same session, or "" if no earlier memory exists. The function
-// skips the memories in except.
+// Before is a function that finds preceding memories. For each of the given positions of memories in sessions, it
+// returns the id of the memory before that position in the same session, or "" if there is no such memory. It skips
+// the memories whose ids are in except.
 type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
 
 // said has the text that is embedded for a memory. own is the part of the text that comes from the memory itself,
@@ -78,8 +78,8 @@ func (em *Embedding) previousContents(ctx context.Context, memories []*memstore.
 	return before, err
 }
 
-// together finds, for each memory that ops write, the previous memory of the same session among the other memories that
-// ops write. replaced has the ids of all these memories.
+// together finds, for each memory that ops write, the previous memory of the same session among the other memories
+// that ops write. replaced has the ids of all memories that ops write or delete.
 func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memstore.Memory, replaced map[string]bool) {
 	near, replaced = map[*memstore.Memory]*memstore.Memory{}, map[string]bool{}
 	sessions := map[string][]*memstore.Memory{}

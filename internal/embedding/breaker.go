@@ -129,9 +129,10 @@ func (b *Breaker) refusal() error {
 	return &errs.EmbedderError{Since: b.s.Since, Failures: b.s.Failures, Next: b.s.next(), Err: b.err}
 }
 
-// leave ends a call of the embedder and records its error err, nil for a success. If ended is true, the caller stopped
-// waiting before the embedder answered, and leave records neither a success nor a failure. leave returns the resulting
-// change of the state.
+// leave ends a call of the embedder and records its result: err is the error of the call, nil for a success. A failure
+// counts only if the call was a probe, or if a write or a query waited for the call and the embedder does not count as
+// down yet. If ended is true, the caller stopped waiting before the embedder answered, and leave records neither a
+// success nor a failure. leave returns the resulting change of the state.
 func (b *Breaker) leave(c call, err error, ended bool) change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -240,8 +241,8 @@ func (b *Breaker) Health() Health {
 	return h
 }
 
-// answered reports whether err means that the embedder has answered and refused the texts. Then the next call is not
-// expected to wait long. Errors of package vector/embed have a method for this.
+// answered reports whether err means that the embedder has answered and refused the texts. Such an error has a method
+// Answered, as the errors of package vector/embed do. After an answer, the next call is not expected to wait long.
 func answered(err error) bool {
 	var a interface{ Answered() bool }
 	return errors.As(err, &a) && a.Answered()

@@ -317,9 +317,9 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string, caller waite
 	return n, err
 }
 
-// inParts calls write with all ids, or, if these do not fit into one commit, with parts of ids one after another. It
-// returns the sum of the results. inParts divides the batch itself, because the caller has not chosen its size and
-// could not reduce it.
+// inParts calls write with all ids, or, if they do not fit into one commit, with parts of ids one after another. It
+// returns the sum of the results. inParts divides the batch itself, because the user has not chosen the size of the
+// batch and could not reduce it.
 func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, error)) (int64, error) {
 	n, err := write(ids)
 	if !errors.Is(err, errs.ErrBatchTooLarge) || len(ids) < 2 {
@@ -371,8 +371,8 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 	return n, nil
 }
 
-// eachOf calls the function take for each of the given memories, with the version of the memory. It skips deleted and
-// damaged memories; verify reports the damaged ones.
+// eachOf calls the function take for each of the given memories, with the version of the memory. It skips deleted,
+// expired and damaged memories; verify reports the damaged ones.
 func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *memstore.Memory, at wal.LSN)) error {
 	for _, id := range ids {
 		v, err := em.engine.Find(ctx, em.engine.Kinds().Memories, id, true)
@@ -415,8 +415,8 @@ func (em *Embedding) embedContents(ctx context.Context, contents map[string]said
 	return known, nil
 }
 
-// Waiting returns the number of memories that are to be embedded, as far as this process knows, and the last error of
-// the embedder.
+// Waiting returns the number of memories that are to be embedded, as far as this process knows. If there are any, it
+// also returns the last error of the embedder.
 func (em *Embedding) Waiting() (int64, error) {
 	e := em
 	e.mu.Lock()

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Suits returns nil if the store may store vectors of this embedder while its model is m. Otherwise it returns an error
-// with the reason.
+// Suits returns nil if vectors of this embedder may be stored while the store's model is m. Otherwise it returns an
+// error with the reason.
 func (em *Embedding) Suits(m *index.Model) error {
 	name := em.config.Model
 	em.mu.Lock()

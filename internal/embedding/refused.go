@@ -153,7 +153,8 @@ func (r *reembed) refuses(id string, sum [32]byte) bool {
 	return ok && was.sum == sum
 }
 
-// askAgain requests the vectors of all refused texts once more.
+// askAgain requests the vectors of the texts of all refused memories once more, and adds the vectors to the file of
+// computed vectors. It records again the texts that the embedder still refuses.
 func (r *reembed) askAgain(ctx context.Context) error {
 	ids := slices.Sorted(maps.Keys(r.refused))
 	clear(r.refused)

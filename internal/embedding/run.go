@@ -73,8 +73,8 @@ func (r *reembed) run(ctx context.Context) (err error) {
 	return r.finish(ctx)
 }
 
-// purgeTries is the maximum number of times that a re-embedding starts again because a purge removed its file of
-// computed vectors.
+// purgeTries is the maximum number of attempts of a re-embedding to compute the vectors. An attempt fails if a purge
+// removes the file of computed vectors.
 const purgeTries = 3
 
 // compute computes the vectors of all memories and switches the store's model to the embedder's.

@@ -124,7 +124,8 @@ func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
 func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	list, err := r.em.embedContents(ctx, map[string]said{"": {text: ProbeText}}, nil, forUser)
 	if err != nil {
-		return 0, fmt.Errorf("no memory has content, so the embedder was called with %s to find its dimension: %w",
+		return 0, fmt.Errorf("no memory has content, so the embedder was called with the text %s to find its "+
+			"dimension: %w",
 			human.Quote(ProbeText), err)
 	}
 	return len(list[ProbeText]), nil
@@ -245,8 +246,8 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 	return ids, nil
 }
 
-// settleConfig writes the model into config.json. Users read it there, and a store without log and index is rebuilt
-// from it.
+// settleConfig writes the store's embedding model into config.json, where users can read it. A store that has lost its
+// log and index is rebuilt with the model in config.json.
 func (r *reembed) settleConfig(ctx context.Context) error {
 	em := r.em
 	model := em.vectors.Model()
@@ -257,7 +258,8 @@ func (r *reembed) settleConfig(ctx context.Context) error {
 	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Dimension, v.Model = model.Dimension, model.Name })
 }
 
-// UpdateVectors changes the vector settings in config.json.
+// UpdateVectors changes the vector settings in config.json. The function change gets the present settings and modifies
+// them.
 func (em *Embedding) UpdateVectors(ctx context.Context, change func(v *settings.VectorConfig)) error {
 	return em.engine.UpdateSettings(ctx, func(c *settings.Config) error {
 		v := c.VectorSettings()

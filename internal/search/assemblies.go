@@ -30,7 +30,7 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 	}
 	if q.boosts() {
 		return nil, &errs.FieldError{Field: "query Recency and Importance",
-			Err: fmt.Errorf("%w: they apply to memories only", errs.ErrInvalid)}
+			Err: fmt.Errorf("%w: a search for assemblies cannot use Recency or Importance", errs.ErrInvalid)}
 	}
 	if err := s.engine.BeginUse(); err != nil {
 		return nil, err
@@ -52,8 +52,9 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 		}
 		if vector.Norm(q.Vector) == 0 {
 			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like),
-				Err: fmt.Errorf("%w: the composite of this assembly is all zero, so nothing is similar to it: its members need "+
-					"embeddings that are not (memctl reindex)", errs.ErrInvalid)}
+				Err: fmt.Errorf("%w: the composite embedding of this assembly is all zero, so nothing is similar to "+
+					"it: give its members "+
+					"embeddings that are not all zero (memctl reindex)", errs.ErrInvalid)}
 		}
 	}
 	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore,

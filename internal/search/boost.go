@@ -46,8 +46,8 @@ func (q *Query) validateBoosts() error {
 	return nil
 }
 
-// boosted returns the n best hits whose scores are at least minScore, after it has raised the scores of the best
-// hits (see raise).
+// boosted returns the n best hits of a query whose scores are raised by recency or importance (see raise). It omits
+// hits whose raised score is less than minScore.
 func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	list, err := s.ranked(ctx, q, f, max(window, n), math.Inf(-1), bad, a)
@@ -61,7 +61,8 @@ func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int
 	return list[:min(n, len(list))], nil
 }
 
-// raise raises the scores of the best hits in a list by recency and importance, and sorts these hits again.
+// raise raises the scores of the best hits in list by recency and importance, and sorts these hits again. The best
+// hits are the first ones, at most as many as the constant window.
 func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	best := list[:min(window, len(list))]
 	var ids []string
@@ -99,8 +100,8 @@ func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	return nil
 }
 
-// boost raises the score of one hit. It moves a negative score towards 0. So two hits that get the same boost keep
-// their order.
+// boost raises the score of one hit. If the score is negative, boost moves it towards 0. In both cases, two hits that
+// get the same boost keep their order.
 func (h *found) boost(q *Query, now int64, f view.Fact) {
 	age := max(float64(now)-float64(f.Time), 0) / 1e6
 	recency := q.Recency * math.Exp2(-age/cmp.Or(q.HalfLife, defaultHalfLife).Seconds())

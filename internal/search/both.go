@@ -58,9 +58,9 @@ func atLeast(list []found, minScore float64) []found {
 	return list
 }
 
-// fused ranks the hits of two windows together: wordHits has the hits by words, and vectorHits the hits by vector.
-// share is the weight of vectorHits; the weight of wordHits is 1. If ranks is true, fused combines the ranks of
-// the hits instead of their scores.
+// fused ranks the best hits by words (wordHits) and the best hits by vector (vectorHits) together. share is the weight
+// of vectorHits; the weight of wordHits is 1. If ranks is true, fused combines the ranks of the hits instead of their
+// scores.
 func fused(wordHits, vectorHits []found, share float64, ranks bool) []found {
 	var words, vector []float64
 	if ranks {
@@ -98,8 +98,10 @@ func fused(wordHits, vectorHits []found, share float64, ranks bool) []found {
 	return list
 }
 
-// behindWindows appends the hits outside both windows to list, with score 0. wordHits has the hits by words, and
-// vectorHits has the hits by vector. Each of the two must have all hits, or as many as the search needs.
+// behindWindows appends to list, with score 0, the hits that were not ranked together. wordHits has the hits by words,
+// and vectorHits the hits by vector. In both lists the first hits, as many as the constant window, were ranked
+// together; behindWindows appends the hits after them, unless list has them already. Each of the two lists must have
+// all hits, or as many as the search needs.
 func behindWindows(list, wordHits, vectorHits []found) []found {
 	seen := make(map[document]bool, len(list))
 	for _, h := range list {
@@ -118,8 +120,8 @@ func behindWindows(list, wordHits, vectorHits []found) []found {
 	return list
 }
 
-// stretched returns the scores of a list, scaled so that the best score becomes 1 and the score floor becomes 0. If the
-// best score is not greater than floor, all scores become 1.
+// stretched returns the scores of the hits in list, on a scale on which the best score is 1 and the score floor is 0.
+// If the best score is not greater than floor, all results are 1. list is sorted, the best hit first.
 func stretched(list []found, floor float64) []float64 {
 	scores := make([]float64, len(list))
 	for i, h := range list {
@@ -130,7 +132,8 @@ func stretched(list []found, floor float64) []float64 {
 	return scores
 }
 
-// places returns a score for each rank in a list. The score of the first rank is 1.
+// places returns a score for each rank in list, as in reciprocal rank fusion (see rankOffset). The score of the first
+// rank is 1, and later ranks have smaller scores.
 func places(list []found) []float64 {
 	scores := make([]float64, len(list))
 	for i := range list {

@@ -8,7 +8,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// asked is the parsed query of a search, as it was executed on one set of rows of the word index.
+// asked is the parsed query of a search, as it was executed on one set of words: those of the memories, those of the
+// notes, or both together.
 type asked struct {
 	query    *query.Query
 	analyzer *analyzer.Analyzer

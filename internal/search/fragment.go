@@ -63,8 +63,9 @@ func bestWindow(marks []query.Mark, size int) (first, last int) {
 	return first, last
 }
 
-// begins returns the offset of the first word in s that begins at or after the offset cut and before limit. If no
-// word begins there, it returns cut, moved to the start of a character. The result is at most limit.
+// begins returns the beginning of a piece of s: the offset of the first word that begins at or after the offset cut
+// and before limit. If no word begins there, begins returns cut, moved forward to the start of a character. The result
+// is at most limit.
 func begins(s string, cut, limit int) int {
 	if cut == 0 || cut >= limit {
 		return min(cut, limit)
@@ -79,9 +80,9 @@ func begins(s string, cut, limit int) int {
 	return cut
 }
 
-// ends returns the offset at which the last word of s that ends between start and cut ends. If no word ends there,
-// it returns cut, moved back to the start of a character. If cut is not before the end of s, it returns the length
-// of s.
+// ends returns the end of a piece of s: an offset, at most cut, that does not divide a word. It is the end of the last
+// word of s[start:cut] that is not divided. If there is no such word, it is cut, moved back to the start of a
+// character. If cut is not before the end of s, ends returns the length of s.
 func ends(s string, cut, start int) int {
 	if cut >= len(s) {
 		return len(s)

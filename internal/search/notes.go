@@ -45,8 +45,8 @@ type aNote struct {
 	sidecar note.Sidecar
 }
 
-// note returns the newest version of the note at a path, with its content if doc is set. If there is none, or
-// it does not pass the filters, the error is errs.ErrNotFound.
+// note returns the newest version of the note at a path, with its content if doc is true. If there is no such note, or
+// if the note does not pass the filters, the error is errs.ErrNotFound.
 func (s *Search) note(ctx context.Context, path string, f *engine.Filters, doc bool) (n aNote, err error) {
 	k, now := s.engine.Kinds().Notes, s.engine.Env().Clock()
 	if n.Version, err = s.engine.Find(ctx, k, path, doc || f.Reads()); err != nil { // its front matter may have tags
@@ -72,7 +72,7 @@ func (s *Search) note(ctx context.Context, path string, f *engine.Filters, doc b
 	return n, nil
 }
 
-// asMemory returns a memory with the same properties as a note, as far as filters check them.
+// asMemory returns a memory that has those properties of the note that filters check.
 func (n *aNote) asMemory(path string) *memstore.Memory {
 	m := &memstore.Memory{ID: path, Timestamp: n.Line.UpdatedAt, Metadata: map[string]any{}}
 	for name, v := range n.sidecar.Metadata {
@@ -137,8 +137,8 @@ func (s *Search) noteTime(ctx context.Context, path string) (time.Time, bool) {
 	return v.Line.UpdatedAt, err == nil
 }
 
-// sectionTexts returns the texts of a section, or nil if the note of the section has another version by now or
-// cannot be read. cache has the notes that were read for earlier sections; sectionTexts adds each note that it
+// sectionTexts returns the texts of a section, or nil if the note of the section has another version than lsn by now
+// or cannot be read. cache has the notes that were read for earlier sections; sectionTexts adds each note that it
 // reads.
 func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, cache *cutNotes,
 	bad *unreadable) ([]query.Text, error) {
@@ -158,8 +158,10 @@ func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, cache 
 	return view.TextsOf(path, n.doc, &n.sections[i], n.tags), nil
 }
 
-// firstOfNotes returns a noteJudge that accepts only the first section of each note, because sections come best first.
-// It accepts only sections of notes that pass the filters.
+// firstOfNotes returns a noteJudge for one search. Its method judge accepts sections of notes that pass the filters.
+// The search by words makes the first accepted section of a note a hit and records the note in given, so that judge
+// accepts no further section of this note. It asks for the sections with the best scores first, so the hit is the best
+// section.
 func (s *Search) firstOfNotes(ctx context.Context, f *engine.Filters, bad *unreadable) *noteJudge {
 	return &noteJudge{s: s, f: f, bad: bad, passes: map[string]bool{}, given: map[string]bool{}}
 }
@@ -173,7 +175,8 @@ type noteJudge struct {
 	given  map[string]bool // paths of the notes that already have a hit
 }
 
-// judge reports whether a note passes the filters and has no hit yet.
+// judge reports whether the note at a path passes the filters and is not in given, the notes that have a hit already.
+// It returns false for a note that cannot be read, and records the error in bad.
 func (j *noteJudge) judge(ctx context.Context, path string) (bool, error) {
 	ok, seen := j.passes[path]
 	if !seen {

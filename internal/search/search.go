@@ -90,7 +90,7 @@ type Query struct {
 	Held int64
 }
 
-// Hit is a memory found by a search, or a note.
+// Hit is a memory or a note that a search has found.
 type Hit struct {
 	ID     string  // for a note, its path
 	Score  float64 // a greater score is a better match
@@ -114,7 +114,8 @@ const (
 	mostVaried = 10_000
 )
 
-// Memories returns the best memories that pass the filters, best first, those with equal scores by id.
+// Memories returns the best memories that pass the filters, the best first. Hits with equal scores are in the order of
+// their ids.
 func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
@@ -166,13 +167,13 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	}
 }
 
-// goneTries is the maximum number of times that a search starts again. It starts again if, during the ranking, memories
-// expired, were deleted or no longer passed the filters. After that many attempts the search returns fewer hits than
+// goneTries is the maximum number of times that a search starts again because memories expired, were deleted or no
+// longer passed the filters while it ranked them. After that many attempts the search returns fewer hits than
 // requested.
 const goneTries = 2
 
-// spare returns the number of additional hits to rank if some hits no longer exist: further hits may disappear in the
-// meantime.
+// spare returns the number of additional hits that the next attempt ranks after gone hits of an attempt no longer
+// existed. It is greater than gone, because further hits may disappear in the meantime.
 func spare(gone int) int { return 2*gone + 8 }
 
 // pass is the result of one run of searchOnce.
@@ -184,7 +185,8 @@ type pass struct {
 	unread  unreadable
 }
 
-// searchOnce finds the n best hits, and reads the documents of the hits after the offset.
+// searchOnce finds the n best hits whose scores are at least minScore, and reads the documents of the hits after
+// q.Offset. It reports remarks about the query as asked.tell does; told has the earlier ones.
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int,
 	minScore float64, told map[string]bool) (p pass, err error) {
 	var list []found
@@ -302,8 +304,8 @@ func (s *Search) byVector(ctx context.Context, q *Query, f *engine.Filters, n in
 	return list[:min(n, len(list))], nil
 }
 
-// admitHit counts a hit in a session, and reports whether the hit is among the first PerSession hits of this
-// session. It always returns true for a memory without a session.
+// admitHit counts a hit in a session, and reports whether the hit is among the first PerSession hits of this session.
+// seen has the number of hits so far, by session. admitHit always returns true for a hit without a session.
 func (q *Query) admitHit(seen map[string]int, session string) bool {
 	if session == "" {
 		return true
@@ -388,7 +390,8 @@ func (q *Query) validate() error {
 	return nil
 }
 
-// parsed returns the text of the query in parsed form.
+// parsed returns the text of the query in parsed form. If q.MaxRareTerms is above 0, the text is parsed as words only,
+// without the grammar.
 func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
 	if q.MaxRareTerms > 0 {
 		return query.Plain(q.Text, an)
@@ -396,7 +399,8 @@ func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
 	return query.Parse(q.Text, an)
 }
 
-// parsedIn returns the text of the query, parsed for one set of rows of the word index.
+// parsedIn returns the text of the query, parsed for a search in set with the analyzer of snap. If q.MaxRareTerms is
+// above 0, the text is parsed as words only, without the grammar.
 func (q *Query) parsedIn(snap *view.Snapshot, set *words.Set) (*query.Query, error) {
 	if q.MaxRareTerms > 0 {
 		return query.Plain(q.Text, snap.Analyzer), nil
@@ -425,7 +429,7 @@ type found struct {
 	shares        []words.Share
 }
 
-// document is the document of a hit.
+// document identifies the document of a hit: the note at the path id if note is true, otherwise the memory id.
 type document struct {
 	note bool
 	id   string
@@ -477,7 +481,7 @@ func (u *unreadable) join() error {
 		return nil
 	}
 	if u.more > 0 {
-		return errors.Join(append(u.errs, fmt.Errorf("and %d more: run memctl verify", u.more))...)
+		return errors.Join(append(u.errs, fmt.Errorf("and %d more errors: run memctl verify", u.more))...)
 	}
 	return errors.Join(u.errs...)
 }
@@ -551,7 +555,8 @@ func (s *Search) sized(ctx context.Context, id string) (memstore.Memory, int64, 
 	return m, int64(len(v.Doc)), err
 }
 
-// bare returns a memory with only the fields that a trimmed hit has.
+// bare returns a memory with only the id, the version and the times of m. It is the Memory of a hit that is marked as
+// Trimmed.
 func bare(m *memstore.Memory) memstore.Memory {
 	return memstore.Memory{ID: m.ID, Version: m.Version, Timestamp: m.Timestamp, CreatedAt: m.CreatedAt,
 		UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt}

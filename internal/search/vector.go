@@ -14,12 +14,14 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// timedShare limits looking up memories by time. If filters on times leave more than 1 in timedShare memories, looking
-// up each of them costs more than scanning the vectors and applying the filters to the nearest memories.
+// timedShare limits the memories that a vector search looks up by time: at most 1 in timedShare memories. If filters
+// on times leave more memories than that, looking up each of them costs more than scanning the vectors and applying
+// the filters to the nearest memories.
 const timedShare = 16
 
-// comparedShare limits comparing selected memories one by one. If filters leave more than 1 in comparedShare memories,
-// all vectors are searched instead.
+// comparedShare limits comparing memories one by one with the vector of a query: this is done if filters on content
+// leave at most 1 in comparedShare of all memories. Otherwise the filters are applied during the search of the
+// vectors.
 const comparedShare = 4
 
 // nearest returns the n memories whose embeddings are nearest to v and whose scores are at least minScore. The
@@ -70,7 +72,9 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 	return list, err
 }
 
-// nearestSections returns the sections of the n notes whose sections are nearest to the vector of a query.
+// nearestSections returns the n notes that have the sections nearest to the vector of q, each with its nearest
+// section. The score of a section must be at least minScore, and its note must pass the filters. Errors of notes that
+// cannot be read are added to bad.
 func (s *Search) nearestSections(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64,
 	bad *unreadable) ([]found, error) {
 	view, err := s.vectors.View(ctx)
@@ -88,7 +92,8 @@ func (s *Search) nearestSections(ctx context.Context, q *Query, f *engine.Filter
 	case dim != 0 && len(q.Vector) != dim:
 		return nil, s.vectors.OtherDimension("query Vector", len(q.Vector), dim)
 	case metric == vector.IP && vector.Norm(q.Vector) == 0:
-		return nil, &errs.FieldError{Field: "query Vector", Err: errors.New("zero vector: no direction to compare")}
+		return nil, &errs.FieldError{Field: "query Vector", Err: errors.New("all numbers of the vector are zero, so " +
+			"it has no direction to compare")}
 	}
 	notes := s.firstOfNotes(ctx, f, bad)
 	hits, err := s.meanings.Search(ctx, q.Vector, metric, n, minScore,
@@ -100,8 +105,9 @@ func (s *Search) nearestSections(ctx context.Context, q *Query, f *engine.Filter
 	return list, err
 }
 
-// passes returns a function that reports whether a memory passes the filters. The function adds errors of reading
-// to bad.
+// passes returns a function that reports whether a memory passes the filters. If the memory cannot be read, the
+// function returns false and adds the error to bad. The function returns an error only if the search must end, because
+// ctx has ended for example.
 func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable) func(id string) (bool, error) {
 	no := func(err error) (bool, error) { return false, bad.pass(ctx, err) }
 	return func(id string) (bool, error) {
@@ -157,7 +163,8 @@ func (s *Search) searchVectors(ctx context.Context, q vector.Query, model string
 	}
 }
 
-// sameModel returns a *ModelError if the query's vector and the vectors of a view were made by different models.
+// sameModel returns a *ModelError if the vectors of view were made by another model than asked, the model of the
+// query's vector. It returns nil if one of the two models is unknown.
 func (s *Search) sameModel(asked string, view *vector.View) error {
 	if asked == "" {
 		return nil

@@ -62,8 +62,8 @@ func compareFound(a, b found) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID), cmp.Compare(a.section, b.section))
 }
 
-// within does what byWords does, for one set of rows of the word index. If memories and notes have the same analyzer,
-// the set may contain rows of memories and rows of notes.
+// within does what byWords does for one set of rows of the word index: rows of memories, rows of note sections, or
+// both kinds of rows if memories and notes have the same analyzer.
 func (s *Search) within(ctx context.Context, req *Query, f *engine.Filters, n int, minScore float64, bad *unreadable,
 	a *asked, snap *view.Snapshot, set *words.Set) (list []found, err error) {
 	*bad = unreadable{}
@@ -104,8 +104,8 @@ func (s *Search) within(ctx context.Context, req *Query, f *engine.Filters, n in
 	return list, nil
 }
 
-// accepts returns a function that checks the conditions which the word index cannot decide. It returns nil if the word
-// index decides all conditions.
+// accepts returns a function that reports whether a hit meets the conditions that the word index cannot decide:
+// filters, expiry, phrases, and at most one section of each note. accepts returns nil if there are no such conditions.
 func (s *Search) accepts(ctx context.Context, a *asked, set *words.Set, f *engine.Filters, bad *unreadable,
 	notes bool) func(words.Hit) (bool, error) {
 	q := a.query

@@ -1,8 +1,9 @@
 package text
 
-// Each calls word for each case-folded word of a script with spaces, and char for each character of a script without
-// spaces: pair[at:] is the character and pair[:at] the one adjoining it before; at is 0 if there is none. The arguments
-// are valid during the call only. Each returns buf, which it may have grown.
+// Each passes the words of b to word and char, case folded and in order. It calls word for each word of a script with
+// spaces, and char for each character of a script without spaces: pair[at:] is the character, and pair[:at] is the
+// character that immediately precedes it, if that is of such a script too; otherwise at is 0. w and pair are valid
+// during the call only. Each returns buf, which it may have enlarged, for the next call.
 func Each(b []byte, buf []byte, word func(w []byte), char func(pair []byte, at int)) []byte {
 	return tokenise(b, &each{onWord: word, onChar: char}, buf)
 }

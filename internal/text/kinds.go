@@ -7,10 +7,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// symbol is a character between words that is a term itself.
+// symbol is the class of emoji and of signs such as №. Such a character separates words. An emoji is also a term
+// itself, and any other sign stands for words.
 const symbol = nothing + 1
 
-// kindOf returns the class of a rune of n bytes for Scan.
+// kindOf returns the class of the rune r for Scan. n is the number of bytes of r in the text: an invalid byte is
+// utf8.RuneError with n = 1.
 func kindOf(r rune, n int) class {
 	switch {
 	case r == utf8.RuneError && n == 1:
@@ -74,7 +76,7 @@ func emoji(r rune) bool {
 		r == 0x2934 || r == 0x2935 || r >= 0x2b05 && r <= 0x2b55 || r == 0x3030 || r == 0x303d
 }
 
-// compatible reports whether a rune is a compatibility form of ordinary characters.
+// compatible reports whether normalisation (NFKC) replaces a rune by other characters, as it replaces ㎏ by kg.
 func compatible(r rune) bool {
 	var b [utf8.UTFMax]byte
 	return norm.NFKC.Properties(utf8.AppendRune(b[:0], r)).Decomposition() != nil

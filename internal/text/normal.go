@@ -30,16 +30,16 @@ type run struct {
 	mid        int // offset of its second character
 }
 
-// piece is the part of the text from the offset from to the offset to. The normalised form of this part ends at the
-// offset end in out.
+// piece relates a part of the text to its normalised form. The part is text[from:to]. Its normalised form begins in
+// out where that of the previous piece ends, and ends at the offset end.
 type piece struct{ end, from, to int }
 
 func (o *run) begin() {
 	o.out, o.pieces, o.splits, o.word, o.at = o.out[:0], o.pieces[:0], o.splits[:0], o.word[:0], -1
 }
 
-// scanNonASCII passes to sink the words of the run at b[i:], which has non-ASCII characters. It returns the offset
-// of the run's end, or of the end of the signs that belong to the last word of the run, as in C++.
+// scanNonASCII passes to sink the words of the run at b[i:], which has non-ASCII characters. It returns the offset of
+// the run's end. If signs after the run belong to its last word, as in C++, it returns the offset after these signs.
 func (s *Scanner) scanNonASCII(b []byte, i int, sink Sink) int {
 	j := s.run.scan(b, i, sink)
 	if w := s.run.word; s.run.at < 0 && len(w) > 0 && ascii(w) && j < len(b) && signs[b[j]] {
@@ -52,8 +52,8 @@ func (s *Scanner) scanNonASCII(b []byte, i int, sink Sink) int {
 	return j
 }
 
-// scan passes to sink all words of the run at b[i:] except the last one, which end passes on. It returns the
-// offset of the run's end.
+// scan passes to sink all words of the run at b[i:] except the last one, which the caller passes on by calling end.
+// scan returns the offset of the run's end.
 func (o *run) scan(b []byte, i int, sink Sink) int {
 	o.begin()
 	if end, ok := simple(b, i); ok {
@@ -130,7 +130,8 @@ func (o *run) scan(b []byte, i int, sink Sink) int {
 	return end
 }
 
-// segments normalises a text letter by letter, each letter together with its marks.
+// segments normalises b letter by letter, each letter together with its marks, and adds the result to out. from is the
+// offset of b in the text.
 func (o *run) segments(b []byte, from int) {
 	for i := 0; i < len(b); {
 		n := segmentOf(b[i:])
@@ -152,7 +153,8 @@ func segmentOf(b []byte) int {
 	return n
 }
 
-// normal adds bytes to the result. The bytes must be in normal form already; normal only folds their case.
+// normal folds the case of b, which must be in normal form already, and adds the result to out. from is the offset of
+// b in the text.
 func (o *run) normal(b []byte, from int) {
 	for i := 0; i < len(b); {
 		r, n := rune(b[i]), 1
@@ -179,7 +181,7 @@ func (o *run) normal(b []byte, from int) {
 
 const dotAbove = 0x307
 
-// segment normalises one letter with its marks.
+// segment normalises b, one letter with its marks, and adds the result to out. from is the offset of b in the text.
 func (o *run) segment(b []byte, from int) {
 	o.runes = o.runes[:0]
 	for i := 0; i < len(b); {
@@ -233,8 +235,9 @@ func foldAll(b []byte) []byte {
 	return out
 }
 
-// inOrder returns a form of a letter with very many marks that does not depend on their order: decomposed, case folded
-// and sorted.
+// inOrder returns a form of a letter with more than mostMarks marks: decomposed, case folded, and with the marks
+// sorted by their combining classes, so that the form does not depend on the order in which marks of different classes
+// are written.
 func inOrder(b []byte) []byte {
 	var apart []byte
 	for range 2 { // folding may give a letter with marks
@@ -290,8 +293,8 @@ func (o *run) words(sink Sink) {
 	o.out, o.pieces, o.splits = o.out[:0], o.pieces[:0], o.splits[:0]
 }
 
-// take adds the folded rune r of class k, made of the bytes from x to y of the text, and passes to sink the words
-// that r ends.
+// take adds the folded rune r of class k to the current word, and passes to sink the words that r ends. r was made of
+// the bytes from x to y of the text.
 func (o *run) take(r rune, k class, x, y int, sink Sink) {
 	switch k {
 	case nothing:

@@ -9,9 +9,11 @@ type More uint8
 
 // The forms.
 const (
-	// Whole replaces the words that it is made of, also in a phrase: C++, C#, don't (as dont).
+	// Whole is a word together with its signs, such as C++ or C#, or a contraction without its apostrophe: dont for
+	// don't. Queries and phrases search for it in place of the words that it is made of.
 	Whole More = iota
-	// Number replaces its words, but a phrase compares these one by one: 2.10.
+	// Number is a number with points, such as 2.10. Queries search for it in place of its words, but a phrase compares
+	// these words one by one.
 	Number
 	// Joined is a short name that consists of two words, such as R&D. The two words are also found separately.
 	Joined

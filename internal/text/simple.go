@@ -2,9 +2,10 @@ package text
 
 import "unicode/utf8"
 
-// simple returns the end of a run of letters and numbers that are in normal form, whatever characters are beside them.
-// Most texts in Latin, Greek, Cyrillic, Chinese, Japanese and Korean consist of such characters. ok is false if the run
-// has other characters.
+// simple returns the end of the run of letters and numbers that begins at b[i]. ok is true if the run needs no
+// normalisation: it consists of ASCII letters and digits and of runes for which isSimple returns true. Most texts in
+// Latin, Greek, Cyrillic, Chinese, Japanese and Korean consist of such characters. If ok is false, end is the offset
+// of the first other character.
 func simple(b []byte, i int) (end int, ok bool) {
 	for i < len(b) {
 		r, n := rune(b[i]), 1

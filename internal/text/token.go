@@ -65,7 +65,8 @@ type sink interface {
 	char(pair []byte, off int)
 }
 
-// tokenise passes the words of b to s, in order. It uses the memory of buf, and returns it, possibly grown.
+// tokenise passes the words of b to s, in order. It uses buf as working memory, and returns buf, which it may have
+// enlarged.
 func tokenise(b []byte, s sink, buf []byte) []byte {
 	word := buf[:0] // the word so far, or two characters, the second one from at on
 	at := -1        // -1: word is not characters

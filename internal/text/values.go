@@ -1,6 +1,7 @@
 package text
 
-// Values returns the texts of a member of the metadata, which may be a text or a list.
+// Values returns the texts of v, a member of the metadata that is a text or a list. It ignores elements of the list
+// that are not texts, and returns nil for any other v.
 func Values(v any) []string {
 	switch v := v.(type) {
 	case string:

@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// FromFiles is the form in which a query uses a view with an engine.Follower. FromFiles.Reset loads the view's files if
-// they are as of the same log position as the index, and otherwise rebuilds the view from the index.
+// FromFiles is a view as a query keeps it in an engine.Follower. FromFiles.Reset loads the view's files if they are as
+// of the same log position as the index, and otherwise rebuilds the view from the index.
 type FromFiles struct {
 	View
 	Folder *Folder

@@ -199,7 +199,8 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	}
 	defer set.Release()
 	if spilled := vs.engine.Log().Spilled(); written && set.LSN() < spilled {
-		vs.failed(ctx, "", fmt.Errorf("the mapped index covers the log up to %d, not up to %d", set.LSN(), spilled))
+		vs.failed(ctx, "", fmt.Errorf("the mapped index covers the log up to position %d, but should cover it up to "+
+			"position %d", set.LSN(), spilled))
 		return
 	}
 	done = true
@@ -418,7 +419,7 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	return all
 }
 
-// forget removes the files of all views except those in but, because their contents are no longer trusted.
+// forget removes the files of all views except of those whose names are in but. A later round writes the files again.
 func (vs *Views) forget(but []string) error {
 	vs.due.Store(len(vs.list) > 0)
 	return vs.folders(func(f *view.Folder, name string) error {

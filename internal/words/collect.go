@@ -8,10 +8,10 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// collect reads the postings of the current word in part i. It sets c.posts to the searched rows that are live and have
-// the word, with the counts of the word. It sets c.tally to the tally of all live rows that have the word, whether
-// these rows are searched or not. If the tally is known already, or the word is excluded and needs no tally, collect
-// reads only the postings of the searched rows.
+// collect reads the postings of w, the current word, in part i. It sets c.posts to the live rows that have the word
+// and that are searched, with the counts of the word in each row. It sets c.tally to the tally of all live rows that
+// have the word, whether they are searched or not. If the tally is known already, or the word is excluded and needs no
+// tally, collect reads only the postings of the searched rows.
 func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	p, c := s.parts[i], s.scratch[i]
 	c.posts, c.tally = c.posts[:0], tally{}
@@ -53,7 +53,7 @@ func (c *scratch) read(p *Part, e *entry, searched bool, take func(one)) error {
 	return p.having(e, func(o one) bool { take(o); return true })
 }
 
-// searches reports whether a row is among the searched rows.
+// searches reports whether row is among the rows to which the search is limited, or the search is not limited.
 func (c *scratch) searches(row uint32) bool { return !c.some || c.in.has(row) }
 
 // several collects the rows that have a term which begins with the word. If a row has several such terms, it counts
@@ -129,7 +129,8 @@ func byRow(posts, spare []own) (sorted, rest []own) {
 	return posts, spare
 }
 
-// beginning calls visit for each term that begins with a word, until visit returns false or an error.
+// beginning calls visit for each term of the part that begins with w.Term, until visit returns false or an error. If
+// w.Common is true, terms of stop words are included.
 func (p *Part) beginning(w *query.Word, visit func(e *entry) (bool, error)) error {
 	begins := []string{w.Term}
 	if w.Common {

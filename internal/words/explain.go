@@ -25,8 +25,9 @@ func (w *watch) note(pos place, s Share) {
 	}
 }
 
-// settle corrects the recorded shares of documents that were ranked lower because they do not have the only word found.
-// It scales these shares so that they add up to the score.
+// settle corrects the recorded shares if only one word of the query was found. Documents that do not have this word
+// themselves were ranked lower than the sum of their shares; settle scales these shares so that they add up to the
+// score.
 func (s *search) settle(w *watch) {
 	for at, i := range w.hits {
 		if s.looked == 1 && !s.scratch[at.part].self.Has(at.row) {

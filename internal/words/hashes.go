@@ -25,7 +25,8 @@ func (s *Segment) find(id string) (r uint32, ok bool, err error) {
 	return s.rowFrom(i, h, id)
 }
 
-// rowFrom returns the row of an id among the entries with hash h, the first of which is i.
+// rowFrom returns the row of id. It looks at the ids whose hash is h; the first of them has index i in the sorted list
+// of hashes. ok is false if id is not among them.
 func (s *Segment) rowFrom(i int, h uint64, id string) (r uint32, ok bool, err error) {
 	for ; i < s.Rows; i++ {
 		v, err := s.column64(secHashes, i)
@@ -60,13 +61,14 @@ type wanted struct {
 	i    int // index of the id in the list of ids
 }
 
-// foundAt is the place of an id, if ok is set.
+// foundAt is the place of the live row of an id. ok is false if the id has no live row.
 type foundAt struct {
 	place
 	ok bool
 }
 
-// findAll finds the live rows of many ids at once, which is cheaper per id than calling find in each part.
+// findAll returns the places of the live rows of many ids, in the order of ids. This is cheaper than calling find for
+// each id in each part.
 func (v *Set) findAll(ids []string) ([]foundAt, error) {
 	found, left := make([]foundAt, len(ids)), make([]wanted, len(ids))
 	for i, id := range ids {

@@ -8,10 +8,11 @@ import (
 	"github.com/varve-db/varve/internal/words/bitset"
 )
 
-// layout describes all rows of a part for a search. It is computed on first use.
+// layout has what a search must know of all rows of a part: their sessions, their lengths, and whether they adjoin
+// their neighbours in the session. It is computed on first use.
 //
-// Nearly every row is adjacent to its neighbours. A search looks at the neighbours of each row that has a word,
-// so the common case takes one bit per row; for the other rows the search calls Set.next.
+// Nearly every row is adjacent to its neighbours. A search looks at the neighbours of each row that has a word, so the
+// common case takes one bit per row; for the other rows the search calls Set.next.
 type layout struct {
 	joined   bitset.Set // rows whose next row is live and their neighbour
 	odd      bitset.Set // rows with a neighbour that is in another part or after dead rows
@@ -50,7 +51,7 @@ type tally struct {
 	times     times // set only in the result of Part.tally
 }
 
-// count adds a row to the tally.
+// count adds a row that has the word to the tally. inContent is true if the content of the row has the word.
 func (t *tally) count(l *layout, row uint32, inContent bool) {
 	t.df++
 	if inContent {
@@ -60,7 +61,7 @@ func (t *tally) count(l *layout, row uint32, inContent bool) {
 	}
 }
 
-// add adds the tally of other rows.
+// add adds to t the tally o of other rows.
 func (t *tally) add(o tally) {
 	t.df += o.df
 	t.names += o.names
@@ -68,7 +69,8 @@ func (t *tally) add(o tally) {
 	t.times.join(&o.times)
 }
 
-// asName returns the tally for the name field only: of the rows that have the word in that field.
+// asName returns the tally for searching the word in the name field only. It counts only the rows that have the word
+// in that field.
 func (t *tally) asName() tally {
 	return tally{df: t.names, names: t.names, elsewhere: t.names > 0, times: times{other: t.times.other}}
 }

@@ -2,7 +2,8 @@ package words
 
 import "github.com/varve-db/varve/internal/words/order"
 
-// keyColumns are the sections with the keys of rows, by order.
+// keyColumns gives for each order the section of a segment that has the sort keys of all rows. The order by size is
+// not in it: see Segment.Key.
 var keyColumns = [...]int{order.ByTime: secTime, order.ByCreated: secCreated, order.ByUpdated: secUpdated,
 	order.ByScore: secScore}
 
@@ -22,11 +23,11 @@ func (s *Segment) Expires(r uint32) (int64, error) {
 	return int64(v), err
 }
 
-// Ranked returns the number of the row with index i in order o.
+// Ranked returns the number of the row that has index i when the rows of the segment are sorted in order o.
 func (s *Segment) Ranked(o order.Order, i int) (uint32, error) {
 	r, err := s.column32(secByTime+int(o)-1, i)
 	if err == nil && int(r) >= s.Rows {
-		err = broken("order %d names row %d, but the segment has %d rows", o, r, s.Rows)
+		err = broken("sort order %d names row %d, but the segment has %d rows", o, r, s.Rows)
 	}
 	return r, err
 }
@@ -48,7 +49,8 @@ func (s *Segment) Line(r uint32) (l order.Line, err error) {
 	return l, err
 }
 
-// Columns returns the columns of Line with times and sizes: created, updated, expires, size.
+// Columns returns four encoded columns with the values of all rows: the times of creation, update and expiry (8 bytes
+// each), and the sizes (4 bytes each).
 func (s *Segment) Columns() (list [4][]byte, err error) {
 	for i, sec := range []int{secCreated, secUpdated, secExpires, secSize} {
 		if list[i], err = s.section(sec); err != nil {

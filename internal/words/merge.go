@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/words/build"
 )
 
-// merging is a part that Merge reads.
+// merging is the state of reading one part in Merge: the next row and the next term.
 type merging struct {
 	part *Part
 	to   []int32 // new number of each row, -1 for a dead row
@@ -35,7 +35,7 @@ func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, er
 		list, moved[id] = append(list, m), m.to
 		print, format = p.Seg.Print, max(format, p.Seg.Format)
 		if !p.Seg.Sorted {
-			return nil, nil, broken("part %d is of format 1, which has no orders", id)
+			return nil, nil, broken("part %d is of format 1, which has no sort orders", id)
 		}
 		for r := range uint32(p.Seg.Rows) {
 			if m.to[r] = -1; !p.dead.Has(r) {
@@ -132,7 +132,7 @@ func mergeTerms(w *build.Writer, list []*merging) error {
 				return err
 			}
 			if m.more && bytes.Compare(m.term.term, least) <= 0 {
-				return broken("terms are out of order")
+				return broken("the terms of a segment are not sorted")
 			}
 		}
 		if of > 1 {
@@ -172,8 +172,8 @@ func (s *Segment) row(r uint32) (out build.Row, err error) {
 	return out, err
 }
 
-// Merged returns a set in which the segment seg replaces the parts that Merge has read. seg is nil if Merge returned a
-// nil writer.
+// Merged returns a set in which the segment seg, as a new part with the number id, replaces the parts that Merge has
+// read. moved is the result of Merge. seg is nil if Merge returned a nil writer; then no part is added.
 func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, error) {
 	old, out := v, &edit{&Set{index: map[uint64]int{}}}
 	ref := func(r Ref) (Ref, error) {
@@ -182,7 +182,7 @@ func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, e
 			return r, nil
 		}
 		if int(r.Row) >= len(to) || to[r.Row] < 0 {
-			return Ref{}, broken("a link to row %d of part %d, which is dead", r.Row, r.Part)
+			return Ref{}, broken("a row links to row %d of part %d, but that row is deleted", r.Row, r.Part)
 		}
 		return Ref{id, uint32(to[r.Row])}, nil
 	}
@@ -249,7 +249,7 @@ func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, e
 					}
 					i, ok := out.index[t.Part]
 					if !ok {
-						return nil, broken("a link to part %d, which does not exist", t.Part)
+						return nil, broken("a row links to a row of part %d, but there is no such part", t.Part)
 					}
 					target = place{i, t.Row}
 				}

@@ -150,7 +150,7 @@ func (o *one) fields() query.FieldSet {
 }
 
 // times returns how often the row has the term in the content, and the sum of the weights of the term in the other
-// fields. Only the fields in fieldSet count; this is also true of the content.
+// fields. A field that is not in fieldSet does not count; if the content is not in fieldSet, content is 0.
 func (o *one) times(fieldSet query.FieldSet) (content, other int32) {
 	if o.tf == nil {
 		if fieldSet&query.Of(query.Content) != 0 {

@@ -45,7 +45,7 @@ type plan struct {
 	tries     []try
 }
 
-// try is a point in the first pass. At this point it is attempted to choose the sessions that the second pass searches.
+// try is a point in the first pass at which pruned tries to choose the sessions that the second pass searches.
 type try struct {
 	looked int     // number of words in later that the pass has searched for
 	rest   float64 // the most that the other words in later add to a score
@@ -239,7 +239,8 @@ type times struct {
 	other    int32 // maximum weight of the word in other fields, in multiples of 1/unit
 }
 
-// add adds a row that has the word.
+// add extends the bounds to one more row that has the word: content and other are the results of one.times for the
+// row, and length is the number of words in the row's content.
 func (t *times) add(content, other int32, length uint32) {
 	if content > 0 {
 		s := &t.shortest[min(int(content), len(t.shortest))-1]
@@ -248,7 +249,7 @@ func (t *times) add(content, other int32, length uint32) {
 	t.content, t.other = max(t.content, content), max(t.other, other)
 }
 
-// join adds the rows of o.
+// join extends the bounds to the rows for which o has the bounds.
 func (t *times) join(o *times) {
 	for i := range t.shortest {
 		t.shortest[i] = shorter(t.shortest[i], o.shortest[i])

@@ -207,7 +207,8 @@ func (s *search) release() {
 	s.scratch = nil
 }
 
-// prepare counts the words of a query. The search that it returns has not looked for them yet.
+// prepare returns a search for a query. It has counted the documents that have each word, but it has not scored any
+// document yet.
 func (v *Set) prepare(ctx context.Context, q *query.Query, f *Filter) (*search, error) {
 	docs, length := v.Docs()
 	s := &search{Set: v, ctx: ctx, query: q, filter: f, docs: float64(docs), each: f.Each}
@@ -263,7 +264,8 @@ func (s *search) pass(rows []spans) (*search, error) {
 	return &is, nil
 }
 
-// score looks for all words of the query.
+// score searches for all words of the query: it adds up the scores of the documents, and counts the conditions that
+// they meet.
 func (s *search) score() error {
 	for _, not := range [...]bool{true, false} { // excluded rows first: they add nothing to their neighbours
 		for i := range s.query.All {
@@ -280,8 +282,9 @@ func (s *search) score() error {
 // uses reports whether word i of the query is searched.
 func (s *search) uses(i int) bool { return s.used == nil || s.used[i] }
 
-// names decides which words of the query count as names. These are the words that some document has in the name field.
-// But if all words that were found would be names, no word counts as a name. Required words may be in any field.
+// names decides which words of the query count as names of persons. Such a word is searched in the name field only.
+// These are the words that some document has in the name field. But if every word that was found is such a word, none
+// of them counts as a name. Required words and members of groups never count as names.
 func (s *search) names() error {
 	q := s.query
 	s.named, s.counts, s.tallies = make([]int, len(q.All)), make([]int, len(q.All)), make([][]tally, len(q.All))
@@ -379,7 +382,8 @@ func (p *Part) tally(term string) (t tally, err error) {
 	return t, err
 }
 
-// word adds the scores of word i of the query.
+// word searches for word i of the query. It adds to the scores of the documents what the word contributes. If the word
+// is a condition, it also records which rows meet the condition.
 func (s *search) word(i int) error {
 	s.at = i
 	w, names := &s.query.All[i], s.named[i]
@@ -451,7 +455,8 @@ func (s *search) word(i int) error {
 	return err
 }
 
-// idf returns the weight of word i of the query, which df documents have.
+// idf returns the inverse document frequency of word i of the query, with which the word's scores are multiplied. df
+// is the number of documents that have the word.
 func (s *search) idf(i, df int) float64 {
 	d := float64(min(float64(df)*(1+shareBefore+shareBehind), s.docs))
 	if s.named[i] > 0 {
@@ -486,11 +491,11 @@ func (s *search) scores(c *scratch, r uint32) (own, session float64) {
 	return own, session
 }
 
-// spread adds the weight of the current term to the scores of the rows of part i that have it, and of their neighbours,
-// which get a share of the count in its content. Postings are ascending, so the weight of a row comes from at most
-// three postings in succession: of the row before it, its own, and of the row behind it. Odd rows have neighbours
-// elsewhere: they are only marked. See the package comment for the weight; the sums are made in the order there. The
-// conversions prevent fused multiply-add, which would give different bits.
+// spread adds the weight of the current term to the scores of those rows of part i that have the term, and of their
+// neighbours, which get a share of the term's count in the content. Postings are ascending, so the weight of a row
+// comes from at most three postings in succession: of the row before it, its own, and of the row behind it. Odd rows
+// have neighbours elsewhere: spread only marks them. See the package comment for the weight; the sums are made in the
+// order there. The conversions prevent fused multiply-add, which would give different bits.
 func (s *search) spread(i int, idf float64) error {
 	c := s.scratch[i]
 	if len(c.posts) == 0 {
@@ -592,7 +597,8 @@ func (s *search) add(pos place, x, own, idf float64) {
 	}
 }
 
-// weight returns w of the package comment for the row at pos, which is an odd row.
+// weight returns the weight of the current term for the row at pos, including the shares of the row's two neighbours:
+// w(t,D) of the package comment. The row must be odd: a neighbour of the row is in another part or after dead rows.
 func (s *search) weight(c *scratch, pos place) (float64, error) {
 	x := s.own(c, pos.row)
 	for _, side := range [...]struct {
@@ -611,7 +617,8 @@ func (s *search) weight(c *scratch, pos place) (float64, error) {
 	return x, nil
 }
 
-// own returns the weight of the current term in an odd row itself, without its neighbours.
+// own returns the weight of the current term in row r itself, without the shares of the row's neighbours. Row r must
+// be odd; see weight.
 func (s *search) own(c *scratch, r uint32) float64 {
 	x := s.inContent(c, r, c.content[r])
 	if other := c.other[r]; other != 0 {
@@ -620,8 +627,8 @@ func (s *search) own(c *scratch, r uint32) float64 {
 	return x
 }
 
-// inContent returns the quantity c of the package comment for a row that has the current term the given number of
-// times.
+// inContent returns the count of a term in the content of row r, divided by the norm of the content's length: c(t,D)
+// of the package comment. times is the count.
 func (s *search) inContent(c *scratch, r uint32, times int32) float64 {
 	if times == 0 {
 		return 0
@@ -633,13 +640,14 @@ func (s *search) inContent(c *scratch, r uint32, times int32) float64 {
 	return float64(times) / s.norm(n)
 }
 
-// norm returns the divisor of a count in a content of length words.
+// norm returns the number by which inContent divides the count of a term in a content of length words: 1 for a content
+// of average length, more for a longer one.
 func (s *search) norm(length uint32) float64 {
 	return (1 - lengthShare) + float64(lengthShare*float64(float64(length)/s.avg))
 }
 
-// next returns the result of Set.next, after checking that the neighbour is among the searched rows. If it is not,
-// the segment is damaged, and next returns an error.
+// next returns the neighbour of the row at pos, as Set.next does. It returns an error if the search is limited to some
+// rows and the neighbour is not one of these: then the segment is damaged.
 func (s *search) next(pos place, before bool) (place, bool, error) {
 	to, ok, err := s.Set.next(pos, before)
 	if c := s.scratch[to.part]; ok && c.some && !c.in.has(to.row) {

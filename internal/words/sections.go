@@ -5,7 +5,7 @@ import "github.com/varve-db/varve/internal/words/build"
 // Doc is a document to be indexed.
 type Doc = build.Doc
 
-// NoTime is the time of a document that cannot be read.
+// NoTime is the value of Doc.Time for a document whose time is unknown.
 const NoTime = build.NoTime
 
 const (

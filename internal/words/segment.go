@@ -12,9 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/words/build"
 )
 
-// Segment reads an encoded segment in place. Each block is verified against its checksum on first access. Its methods
-// may be called concurrently. Damage is reported as errs.ErrCorrupt; content with correct checksums is still
-// bounds-checked.
+// Segment reads an encoded segment in place, without decoding all of it. Each block is verified against its checksum
+// on first access. The methods of a Segment may be called concurrently. They return errs.ErrCorrupt for damage. They
+// check the bounds of the content even if all checksums match.
 type Segment struct {
 	Rows     int
 	Sessions int
@@ -36,7 +36,7 @@ func broken(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", errs.ErrCorrupt, fmt.Sprintf(format, a...))
 }
 
-// OpenSegment opens a segment in b, which must not change.
+// OpenSegment opens the encoded segment b. The caller must not change b afterwards.
 func OpenSegment(b []byte) (*Segment, error) {
 	le := binary.LittleEndian
 	if len(b) < headerBytes+16 || string(b[:8]) != magic {
@@ -97,7 +97,8 @@ func OpenSegment(b []byte) (*Segment, error) {
 	return s, nil
 }
 
-// sorted returns the number of rows for which the segment has a line: all rows, or none if the segment has format 1.
+// sorted returns the number of entries in each section for sort keys, times of expiry and sort orders: one for each
+// row, or 0 if the segment has format 1, which lacks these sections.
 func (s *Segment) sorted() int {
 	if s.Sorted {
 		return s.Rows
@@ -122,7 +123,7 @@ func (s *Segment) check(from, to int) error {
 		}
 		at := i * blockBytes
 		if xxhash.Sum64(s.b[at:min(at+blockBytes, s.end)]) != binary.LittleEndian.Uint64(s.b[s.end+8*i:]) {
-			return broken("checksum mismatch in the block at %d", at)
+			return broken("checksum mismatch in the block at byte %d", at)
 		}
 		s.checked[i].Store(true)
 	}
@@ -145,8 +146,8 @@ func (s *Segment) section(i int) ([]byte, error) {
 	return b, nil
 }
 
-// column32 and column64 return entry i of a column. They verify the checksums of only the blocks that contain the
-// entry.
+// column32 and column64 return entry i of the section sec, which is a column of numbers of 32 or 64 bits. They verify
+// only the blocks that contain the entry.
 func (s *Segment) column32(sec, i int) (uint32, error) {
 	at := s.at[sec] + 4*i
 	if err := s.check(at, at+4); err != nil {
@@ -163,8 +164,8 @@ func (s *Segment) column64(sec, i int) (uint64, error) {
 	return binary.LittleEndian.Uint64(s.b[at:]), nil
 }
 
-// spanOf returns entry i of section sec, which contains byte strings. The column ends has the offset at which each
-// string ends.
+// spanOf returns byte string i of section sec. Entry i of the section ends is the offset in sec at which this string
+// ends.
 func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 	from, err := uint32(0), error(nil)
 	if i > 0 {
@@ -187,10 +188,10 @@ func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 	return s.b[a:b:b], nil
 }
 
-// ID returns the id of a row. The bytes are valid as long as the segment is.
+// ID returns the id of the document in row r. The result is a part of the segment's bytes, and must not be changed.
 func (s *Segment) ID(r uint32) ([]byte, error) { return s.spanOf(secIDEnd, secIDs, int(r)) }
 
-// LSN returns the version of a row.
+// LSN returns the version of the document in row r.
 func (s *Segment) LSN(r uint32) (uint64, error) { return s.column64(secLSN, int(r)) }
 
 // Time returns the time at which the document of a row happened, in microseconds since 1970.
@@ -247,7 +248,8 @@ func (s *Segment) FindSession(name string) (n uint32, ok bool, err error) {
 	return uint32(i), err == nil && string(b) == name, err
 }
 
-// before reports whether row r comes before the given time and id in the order of the rows of a session.
+// before reports whether row r precedes a row with the given time and id in the order of a session: first by time,
+// then by id.
 func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	t, err := s.Time(r)
 	if err != nil || t != time {
@@ -257,8 +259,8 @@ func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	return string(b) < id, err
 }
 
-// behind returns the first row in the range from ≤ row < end that does not come before the given time and id. If
-// all rows of the range come before them, it returns end.
+// behind returns the first row in the range from ≤ row < end that does not precede a row with the given time and id
+// (see before), or end if all rows of the range precede it. The rows of the range must belong to one session.
 func (s *Segment) behind(from, end uint32, time int64, id string) (r uint32, err error) {
 	n := sort.Search(int(end-from), func(i int) bool {
 		is, e := s.before(from+uint32(i), time, id)

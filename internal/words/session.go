@@ -1,6 +1,7 @@
 package words
 
-// InSession returns the live rows of a session and their ids. The rows of each part are in the order of the part.
+// InSession returns the live rows of the session with this name, and their ids. It lists the parts one after the
+// other; the rows of a part are sorted by time and id.
 func (v *Set) InSession(name string) (refs []Ref, ids []string, err error) {
 	for _, p := range v.parts {
 		n, ok, err := p.Seg.FindSession(name)
@@ -32,7 +33,7 @@ func (v *Set) InSession(name string) (refs []Ref, ids []string, err error) {
 func (v *Set) LSN(ref Ref) (uint64, error) {
 	i, ok := v.index[ref.Part]
 	if !ok {
-		return 0, broken("a reference to a row of part %d, which does not exist", ref.Part)
+		return 0, broken("a row links to a row of part %d, but there is no such part", ref.Part)
 	}
 	return v.parts[i].Seg.LSN(ref.Row)
 }

@@ -14,10 +14,10 @@ type Ref struct {
 	Row  uint32
 }
 
-// link has the neighbours of a row in the row's session, on each side where the neighbour is not the adjacent live row
-// of the same segment. If hasBefore is set, the link determines the neighbour before the row: if noBefore is set, the
-// row has no such neighbour, otherwise the neighbour is before. hasBehind, noBehind and behind do the same for the
-// neighbour after the row.
+// link names the neighbours of a row in its session, if they are not the adjacent live rows of the same segment. Each
+// side is independent. If hasBefore is set, the link applies to the neighbour before the row: there is none if
+// noBefore is set, and otherwise the neighbour is the row before. hasBehind, noBehind and behind apply to the
+// neighbour after the row in the same way.
 type link struct {
 	before, behind       Ref
 	hasBefore, hasBehind bool
@@ -48,7 +48,7 @@ func (p *Part) Rows() int { return p.Seg.Rows - p.deaths }
 // Dead reports whether row r is dead.
 func (p *Part) Dead(r uint32) bool { return p.dead.Has(r) }
 
-// Kept returns the cache of package rows for this state of the part.
+// Kept returns the cache in which package rows keeps what it computes from the live rows of this part.
 func (p *Part) Kept() *Kept { return &p.laid.kept }
 
 // Deaths returns the number of dead rows of the part.
@@ -63,7 +63,7 @@ type Set struct {
 // NewSet returns a set without segments.
 func NewSet() *Set { return &Set{index: map[uint64]int{}} }
 
-// Parts returns the parts in order.
+// Parts returns the parts of the set, from the first added to the last.
 func (v *Set) Parts() []*Part { return v.parts }
 
 // Docs returns the number of live documents and the sum of their lengths in words.
@@ -88,7 +88,8 @@ func (v *Set) edit() *edit {
 	return &edit{c}
 }
 
-// owned returns part i. Its state may be changed in place, because owned has copied it if necessary.
+// owned returns part i for changing. If the part shares its state with another set, owned first replaces the state by
+// a copy.
 func (e *edit) owned(i int) *Part {
 	p := e.parts[i]
 	if !p.own {
@@ -103,7 +104,8 @@ func (e *edit) add(p *Part) {
 	e.parts = append(e.parts, p)
 }
 
-// Find returns the live row of an id and its version; ok is false if the id has no live row.
+// Find returns the live row of the document with this id, and the document's version. ok is false if the set has no
+// live row with this id.
 func (v *Set) Find(id string) (ref Ref, lsn uint64, ok bool, err error) {
 	i, r, ok, err := v.find(id)
 	if err != nil || !ok {
@@ -133,8 +135,8 @@ type place struct {
 	row  uint32
 }
 
-// next returns the next live row after the row at pos in its session. If before is true, it returns the previous
-// live row instead. The bool reports whether the session has such a row.
+// next returns the neighbour of the row at pos in its session: the next live row, or the previous one if before is
+// true. The bool is false if there is no such row.
 func (v *Set) next(pos place, before bool) (place, bool, error) {
 	p := v.parts[pos.part]
 	if p.special.Has(pos.row) {
@@ -149,7 +151,8 @@ func (v *Set) next(pos place, before bool) (place, bool, error) {
 			}
 			i, ok := v.index[to.Part]
 			if !ok || int(to.Row) >= v.parts[i].Seg.Rows {
-				return place{}, false, broken("a link to a missing row: row %d of part %d", to.Row, to.Part)
+				return place{}, false, broken("a row links to row %d of part %d, but there is no such row", to.Row,
+					to.Part)
 			}
 			return place{i, to.Row}, true, nil
 		}
@@ -158,8 +161,8 @@ func (v *Set) next(pos place, before bool) (place, bool, error) {
 	return place{pos.part, r}, ok, err
 }
 
-// adjoins returns the next live row after row r in the same segment. If before is true, it returns the previous
-// live row instead. The bool reports whether the segment has such a row, and this row belongs to the same session.
+// adjoins returns the live row that follows row r in the same segment, or the one that precedes row r if before is
+// true. The bool is false if there is no such row, if it belongs to another session, or if r belongs to no session.
 func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 	session, err := p.Seg.Session(r)
 	if err != nil {
@@ -183,8 +186,8 @@ func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 	return r, err == nil && n == session, err
 }
 
-// nameless reports whether a session has no name. The rows of the nameless session belong to no session, and so have no
-// neighbours.
+// nameless reports whether the session with this number has the empty name. Documents without a session are in the
+// rows of this session; these rows have no neighbours.
 func (p *Part) nameless(session uint32) (bool, error) {
 	if session != 0 {
 		return false, nil
@@ -219,8 +222,8 @@ func (e *edit) kill(pos place) error {
 	return e.join(before, hasBefore, behind, hasBehind)
 }
 
-// join makes rows a and b neighbours. If hasA is false, b becomes the first row of its session; if hasB is false, a
-// the last.
+// join makes a and b neighbours: a is the row before b. If hasA is false, b becomes the first row of its session. If
+// hasB is false, a becomes the last row of its session.
 func (e *edit) join(a place, hasA bool, b place, hasB bool) error {
 	if hasA {
 		if err := e.point(a, false, b, hasB); err != nil {
@@ -233,9 +236,9 @@ func (e *edit) join(a place, hasA bool, b place, hasB bool) error {
 	return nil
 }
 
-// point sets the neighbour of the row at pos in its session: the next row, or the previous one if before is true.
-// If exists is false, the row gets no neighbour on that side, and point ignores neighbour. point stores a link
-// only if the neighbour is not the adjacent row.
+// point sets the neighbour of the row at pos in its session: the row after it, or the row before it if before is true.
+// If exists is false, the row has no neighbour on this side, and point ignores the parameter neighbour. point stores a
+// link only if adjoins does not return the same result.
 func (e *edit) point(pos place, before bool, neighbour place, exists bool) error {
 	r, ok, err := e.parts[pos.part].adjoins(pos.row, before)
 	if err != nil {
@@ -270,9 +273,9 @@ func (e *edit) point(pos place, before bool, neighbour place, exists bool) error
 	return nil
 }
 
-// findNeighbours returns the neighbours that a row with a time and an id would have in a session. before is the
-// last live row that comes before the time and id, and behind is the first live row that does not. hasBefore and
-// hasBehind report whether these rows exist. findNeighbours searches all parts except the part with the index but.
+// findNeighbours returns the neighbours that a row with the given time and id would have in a session: before is the
+// last live row that precedes that time and id, behind the first live row that does not. hasBefore and hasBehind
+// report whether these rows exist. findNeighbours does not search the part whose index is but.
 func (e *edit) findNeighbours(session string, time int64, id string,
 	but int) (before place, hasBefore bool, behind place, hasBehind bool, err error) {
 	fail := func(err error) (place, bool, place, bool, error) { return place{}, false, place{}, false, err }
@@ -335,8 +338,8 @@ func (v *Set) less(a, b place) (bool, error) {
 	return v.parts[a.part].Seg.before(a.row, time, string(id))
 }
 
-// With returns a set with one more segment, seg. Its documents replace documents with the same ids. The set does not
-// have the documents in remove. seg may be nil.
+// With returns a set to which the segment seg is added as the part with the given id. The documents in seg replace
+// older ones with the same ids. The documents whose ids are in remove are removed. If seg is nil, With only removes.
 func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 	e := v.edit()
 	ids := remove
@@ -368,7 +371,7 @@ func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 	return e.Set, e.link(len(e.parts) - 1)
 }
 
-// link connects the rows of the added part n with their neighbours in other parts, session by session.
+// link connects the rows of part n, which was just added, with their neighbours in the other parts.
 func (e *edit) link(n int) error {
 	seg := e.parts[n].Seg
 	for s := range uint32(seg.Sessions) {
@@ -410,10 +413,9 @@ func (e *edit) link(n int) error {
 	return nil
 }
 
-// insert connects row r of the new part n with its neighbours in the other parts. The rows of part n in the
-// session are from ≤ row < to. Those of them from r up to the next row of another part are adjacent to each other.
-// So insert links only the first and the last of these rows, and returns the last one. The rows before r must be
-// linked already.
+// insert connects row r of the new part n with its neighbours in the other parts. The rows of part n in the session
+// are from ≤ row < to; those before r must be connected already. The rows from r to last have no row of another part
+// between them. So insert stores links only for r and last, and returns last.
 func (e *edit) insert(n int, r, from, to uint32, session string) (last uint32, err error) {
 	seg := e.parts[n].Seg
 	time, err := seg.Time(r)

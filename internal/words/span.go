@@ -8,7 +8,7 @@ type span struct{ from, to uint32 }
 // spans is a list of rows: ascending ranges, none of them empty, that do not overlap.
 type spans []span
 
-// with adds a range behind the last one.
+// with returns the list with the range from ≤ row < to appended. The range must be after all rows of the list.
 func (l spans) with(from, to uint32) spans {
 	if n := len(l); n > 0 && l[n-1].to == from {
 		l[n-1].to = to
@@ -31,8 +31,8 @@ func (l spans) rows() (n int) {
 	return n
 }
 
-// among calls visit for those live rows in the list rows that have the term of e. It does not decode groups of
-// postings that have no such rows.
+// among calls visit for each live row in rows that has the term of the dictionary entry e. It does not decode groups
+// of postings without such rows.
 func (p *Part) among(e *entry, rows spans, visit func(one)) error {
 	if len(rows) == 0 {
 		return nil

@@ -21,7 +21,8 @@ import (
 //	uint64   xxhash64 of all before
 const stateMagic = "varvewst"
 
-// State returns the encoded state of a part, or nil if it equals that of a new segment.
+// State returns the encoded state of the part. It returns nil if the part has no dead rows and no links, like a new
+// segment.
 func (p *Part) State() []byte {
 	if p.deaths == 0 && len(p.links) == 0 {
 		return nil
@@ -67,7 +68,7 @@ func (p *Part) State() []byte {
 	return binary.LittleEndian.AppendUint64(b, build.SumOf(b, 0))
 }
 
-// stateReader decodes what State encodes.
+// stateReader decodes a state that Part.State has encoded. bad is set when the data is invalid.
 type stateReader struct {
 	b   []byte
 	bad bool
@@ -83,8 +84,8 @@ func (s *stateReader) uvarint() uint64 {
 	return v
 }
 
-// rows decodes n row numbers in ascending order, and calls visit for every one of them. rows is the number of rows
-// of the segment: if a row number is not below rows, the data is bad, and decoding stops.
+// rows decodes n row numbers in ascending order, and calls visit for each of them. The parameter rows is the number of
+// rows of the segment. If a row number is not less than that, rows sets s.bad and stops.
 func (s *stateReader) rows(n uint64, rows int, visit func(r uint32)) {
 	last := int64(-1)
 	for ; n > 0 && !s.bad; n-- {
@@ -106,8 +107,8 @@ func (s *stateReader) ref() Ref {
 	return r
 }
 
-// ReadState returns a part made of a segment and its encoded state b; nil means the state of a new segment. Errors are
-// errs.ErrCorrupt.
+// ReadState returns the part with the given id, from its segment and its encoded state b. If b is nil, the part has no
+// dead rows and no links. Errors are errs.ErrCorrupt.
 func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 	p := &Part{ID: id, Seg: seg, laid: new(layoutOnce)}
 	if b == nil {

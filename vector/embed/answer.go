@@ -14,12 +14,13 @@ import (
 // Embedder parses the answer while it reads it, and counts vectors and numbers before it allocates memory for them.
 // So an answer takes no more memory than the requested vectors may take, whatever else it contains.
 const (
-	// maximum number of dimensions of a vector if Options.Dimensions is 0; a store has the same limit by default
+	// mostDimensions is the maximum number of dimensions of a vector if Options.Dimensions is 0. A store has the same
+	// limit by default.
 	mostDimensions = 1 << 16
 	numberBytes    = 40       // maximum number of bytes in the text of a number, including the separator
 	overheadBytes  = 64 << 10 // number of bytes allowed for other parts of the answer, and again per vector
-	// maximum number of bytes of one name, string or number in the answer; bytes that the Decoder reads ahead do not
-	// count
+	// tokenBytes is the maximum number of bytes of one name, string or number in the answer. Bytes that the Decoder
+	// reads ahead do not count.
 	tokenBytes = 1 << 20
 )
 
@@ -204,7 +205,7 @@ func (a *answer) array(f func(i int) error) error {
 	return err
 }
 
-// skip reads a value and discards it.
+// skip reads the next JSON value of the answer and discards it.
 func (a *answer) skip() error {
 	for depth := a.dec.StackDepth(); ; {
 		if _, err := a.token(); err != nil || a.dec.StackDepth() <= depth {
@@ -218,8 +219,8 @@ func (a *answer) token() (jsontext.Token, error) {
 	return a.dec.ReadToken()
 }
 
-// limited is a reader with two limits. It returns an error after left bytes, and if one JSON token needs more than
-// about tokenBytes.
+// limited is a reader with two limits. It returns an error if more bytes are read than left allows, or if one JSON
+// token needs more than about tokenBytes.
 type limited struct {
 	r    io.Reader
 	left int64 // number of bytes that may still be read

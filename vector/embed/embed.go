@@ -33,8 +33,8 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return all, nil
 }
 
-// batch requests the vectors of texts. If the service refuses the request as too large, batch splits it into smaller
-// requests.
+// batch requests the vectors of texts. If the service refuses the request as too large, batch splits the texts into
+// two smaller requests; a single text that is too long is shortened (see cut).
 func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, error) {
 	list, err := e.patiently(ctx, texts)
 	if !errors.Is(err, errTooMuch) {
@@ -52,8 +52,9 @@ func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, erro
 	return append(first, rest...), err
 }
 
-// cut requests the vector of a text that is too long for the model. It shortens the text by half until the service
-// accepts it. err is the error with which the service refused the whole text.
+// cut requests the vector of a text that is too long for the model. It halves the text until the service accepts it,
+// at most mostCuts times; with Options.NoTruncate it does not try. If the service accepts no part, the error matches
+// ErrTooLong. err is the error with which the service refused the whole text.
 func (e *Embedder) cut(ctx context.Context, text string, err error) ([][]float32, error) {
 	for range mostCuts {
 		n := len(text) / 2
@@ -76,7 +77,8 @@ func (e *Embedder) cut(ctx context.Context, text string, err error) ([][]float32
 	return nil, err
 }
 
-// patiently sends one request, and sends it again after a transient failure, at most Options.Retries times.
+// patiently sends one request. After a transient failure it waits and sends the request again, at most Options.Retries
+// times. It gives up earlier if the next wait would be longer than Options.MaxWait.
 func (e *Embedder) patiently(ctx context.Context, texts []string) ([][]float32, error) {
 	wait := firstWait
 	for try := 1; ; try++ {

@@ -14,7 +14,8 @@ var (
 	ErrModel   = errors.New("the service does not know the model or the path of the URL")
 	ErrTooLong = errors.New("the text is too long for the model")
 	ErrBusy    = errors.New("the service is overloaded") // HTTP status 429, 503 or 529
-	// the answer is not valid JSON, or its vectors have the wrong number or the wrong dimensions
+	// ErrAnswer means that the answer is not valid JSON, or that its vectors have the wrong number or the wrong
+	// dimensions.
 	ErrAnswer  = errors.New("the answer does not match the request")
 	ErrReach   = errors.New("the service cannot be reached")            // no connection, or no answer in time
 	errTooMuch = errors.New("the request is too large for the service") // batch and cut then send a smaller request

@@ -17,11 +17,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Evictions chooses the memories to delete when a limit is reached, for the store and for each session with a limit.
-// For each of them it makes a list of candidates by reading all lines of the index. The list has the first 64th of the
-// memories in the order of eviction, but at least leastQueue memories, so the cost of making the list is spread over
-// that many evictions. A list stays exact until all its candidates are used: no memory outside the list comes before
-// the last candidate in the list.
+// Evictions chooses the memories to delete when a limit is reached. It has a list of candidates for the store, and one
+// for each session whose limit was reached. It makes a list by reading all lines of the index. The list has the first
+// 64th of the memories in the order of eviction, but at least leastQueue memories: so one reading of the index is
+// enough for that many evictions. A list stays exact until all its candidates are used: no memory outside the list
+// comes before the last candidate in the list.
 type Evictions struct {
 	mu     sync.Mutex
 	policy string

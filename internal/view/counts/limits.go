@@ -35,14 +35,16 @@ func LimitsOf(c *settings.Config) *Limits {
 	return l
 }
 
-// Effect is the change that an operation makes to the number and bytes of memories of a session.
+// Effect is the change that one operation makes to the number and bytes of memories. Was counts the version that the
+// operation replaces or deletes, in the session WasSession; Is counts the version that the operation writes, in the
+// session IsSession. A zero Sum means that there is no such version.
 type Effect struct {
 	Was, Is               Sum
 	WasSession, IsSession string
 }
 
-// Demand is the number and the total size in bytes of the memories that a commit adds to the store or to a session,
-// together with the limit for these.
+// Demand describes a commit that adds memories to the store or to a session that has a limit. Limit is that limit, Add
+// the number and bytes that the commit adds, and Have the number and bytes before the commit.
 type Demand struct {
 	Session string // the session; "": the store
 	Limit   Sum

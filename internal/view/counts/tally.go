@@ -73,7 +73,8 @@ func New(eng *engine.Engine) *Counts {
 	return cs
 }
 
-// PutsFrom returns the log position at which Watch began to count puts. All puts after this position are counted.
+// PutsFrom returns the variable that has the log position at which Watch began to count puts; 0 before that. All puts
+// after this position are counted.
 func (cs *Counts) PutsFrom() *atomic.Uint64 { return &cs.putsFrom }
 
 // Look returns the number and size of all memories, and of the memories in each of the given sessions. The result
@@ -163,7 +164,7 @@ func (t *Tally) before(set *index.Set, id string) (tallyLine, error) {
 	}
 	e, err := index.ParseLine(line)
 	if err != nil {
-		return tallyLine{}, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
+		return tallyLine{}, fmt.Errorf("%w: the index line of %s is invalid: %w", errs.ErrCorrupt, human.Quote(id), err)
 	}
 	return tallyLine{e.Version, e.SessionID, e.Size}, nil
 }
@@ -191,7 +192,8 @@ func (t *Tally) inSessions(set *index.Set, sessions []string) (map[string]Sum, e
 	return in, nil
 }
 
-// session computes the sum of a session in the index by reading its lines.
+// session computes the sum of a session. It reads the session's lines in the index, and replaces those of memories
+// that were changed later by the counted versions.
 func (t *Tally) session(set *index.Set, session string) (s Sum, err error) {
 	prefix := index.SessionPrefix(session)
 	var line []byte
@@ -212,7 +214,7 @@ func (t *Tally) session(set *index.Set, session string) (s Sum, err error) {
 		}
 		l, err := index.ParseLine(line)
 		if err != nil {
-			return s, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
+			return s, fmt.Errorf("%w: the index line of %s is invalid: %w", errs.ErrCorrupt, human.Quote(id), err)
 		}
 		s = s.Plus(Sum{1, l.Size})
 	}

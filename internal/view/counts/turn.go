@@ -42,7 +42,8 @@ func (x *Evictions) Leave(t Turn) {
 	}
 }
 
-// Turn returns the permission to evict that a commit with this demand needs.
+// Turn returns the permission to evict that a commit with this demand needs: NoTurn if there is room for the commit,
+// Alone if the limit is exceeded already before the commit, and otherwise Beside.
 func (d *Demand) Turn() Turn {
 	switch {
 	case d.Over() == Sum{}:

@@ -28,7 +28,8 @@ import (
 const (
 	manifestName = "manifest.json"
 	manifestMost = 16 << 20
-	// room for 4 million notes of one section each, with paths of 90 bytes, or for 16 million sections
+	// maximum size in bytes of the file that lists the sections of notes: room for 4 million notes of one section
+	// each, with paths of 90 bytes, or for 16 million sections
 	rowsMost      = 512 << 20
 	dimensionMost = 1 << 20 // the largest value that max_embedding_dims can have
 	formatVersion = 1
@@ -142,7 +143,7 @@ func (m *Meanings) names() ([]string, error) {
 	return names, err
 }
 
-// segment is a mapped file of vectors.
+// segment is a mapped file with vectors of texts. It is a file of this view, not a segment of the log.
 type segment struct {
 	listing
 	m      vfs.Mapping
@@ -181,7 +182,7 @@ func openSegment(f *view.Folder, l listing, dim int) (*segment, error) {
 func (s *segment) hash(i int) []byte { return s.hashes[i*hashBytes : (i+1)*hashBytes] }
 func (s *segment) row(i int) []byte  { return s.rows[i*4*s.dim : (i+1)*4*s.dim] }
 
-// find returns the index of the vector of a text.
+// find returns the index of the vector of the text with the hash h; ok is false if the segment has no such vector.
 func (s *segment) find(h Hash) (i int, ok bool) {
 	lo, hi := 0, s.Vectors
 	for lo < hi {
@@ -244,8 +245,8 @@ func (m *Meanings) Load(f *view.Folder) (wal.Mark, error) {
 func (m *Meanings) load(f *view.Folder, b []byte) error {
 	has, err := parseManifest(b)
 	if err == nil && has.Cut != note.CutVersion {
-		err = fmt.Errorf("%w: the sections were made by version %d of the rules for dividing notes", errs.ErrCorrupt,
-			has.Cut)
+		err = fmt.Errorf("%w: the sections were made by version %d of the rules for dividing notes, but this "+
+			"program uses version %d", errs.ErrCorrupt, has.Cut, note.CutVersion)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifestName, err)
@@ -403,8 +404,8 @@ type group struct {
 	n     int // number of vectors
 }
 
-// saveVectors writes the new and the merged segments, and returns the list of all segments for the manifest. pos
-// is the log position of the rows.
+// saveVectors writes the new and the merged segments, and returns the list of all segments for the manifest. pos is
+// the log position of the view's content.
 func (m *Meanings) saveVectors(f *view.Folder, pos uint64) (list []listing, err error) {
 	var groups []group
 	dead, all := 0, 0
@@ -440,16 +441,15 @@ func (m *Meanings) saveVectors(f *view.Folder, pos uint64) (list []listing, err 
 	return list, nil
 }
 
-// keeps reports whether the vector of the text with hash h is kept. It is kept if a section has that text. It is
-// also kept if seen is after pos: seen is the log position up to which the process that added the vector had read,
-// and pos is the position of the rows. In this case, the section may be in a newer version of the note. A purge
-// does not keep such vectors.
+// keeps reports whether the vector of the text with hash h is kept: a section has that text, or seen is after pos and
+// no purge is in progress. pos is the log position of the view's content. seen is the log position up to which the
+// process that added the vector had read; if it is after pos, a newer version of a note may have the text.
 func (m *Meanings) keeps(h Hash, seen, pos uint64) bool {
 	return m.used[h] > 0 || seen > pos && !m.purges
 }
 
-// dead returns the number of vectors in a segment that a merge would not keep. pos is the log position of the
-// rows.
+// dead returns the number of vectors in a segment that a merge would not keep. pos is the log position of the view's
+// content.
 func (m *Meanings) dead(s *segment, pos uint64) (n int) {
 	if s.Seen > pos && !m.purges {
 		return 0
@@ -462,8 +462,8 @@ func (m *Meanings) dead(s *segment, pos uint64) (n int) {
 	return n
 }
 
-// write writes a segment file with those vectors of the group g that are kept. It writes no file if none is kept.
-// pos is the log position of the rows.
+// write writes a segment file with those vectors of the group g that are kept (see keeps). If none is kept, write
+// writes no file and l.Vectors is 0. pos is the log position of the view's content.
 func (m *Meanings) write(f *view.Folder, g group, pos uint64) (l listing, err error) {
 	type vec struct {
 		hash Hash

@@ -28,7 +28,7 @@ const Name = "meanings"
 // Hash is the SHA-256 of the text of a section.
 type Hash [sha256.Size]byte
 
-// sections has the sections in one version of a note.
+// sections has the version of a note, and the hash of the text of each of its sections, in the order of the sections.
 type sections struct {
 	lsn    uint64
 	hashes []Hash
@@ -40,7 +40,7 @@ type section struct {
 	i    int // index of the section in the result of note.Sections
 }
 
-// Meanings is the view of the vectors of sections.
+// Meanings is the view of the vectors of note sections.
 type Meanings struct {
 	eng *engine.Engine
 
@@ -103,8 +103,9 @@ func (m *Meanings) Absent() bool {
 // Outdated reports whether the vectors are by another model than those of the store, or for another metric.
 func (m *Meanings) Outdated() bool { return m.model != m.storeModel() || m.by != m.metric() }
 
-// OutdatedIn reports whether the view's files in a folder are outdated in the sense of Outdated. It does not load the
-// files.
+// OutdatedIn reports whether the view's files in a folder are by another model or metric than those of the store, or
+// were made by other rules for dividing notes into sections. It reads only the manifest, and returns false if the
+// manifest cannot be read.
 func (m *Meanings) OutdatedIn(f *view.Folder) bool {
 	b, err := f.Read(manifestName, manifestMost)
 	if err != nil {
@@ -121,7 +122,8 @@ func (m *Meanings) Covered(*index.Set) bool { return !m.Outdated() }
 // textMost is the maximum number of bytes of a text: a section can be a single line of any length.
 const textMost = 8 << 10
 
-// TextOf returns the text of a section that is embedded.
+// TextOf returns the text that is embedded for the section s of the note doc: the headings above the section and its
+// content, at most textMost bytes.
 func TextOf(doc []byte, s *note.Section) string {
 	text := strings.ToValidUTF8(string(doc[s.Start:min(s.End, s.Start+textMost)]), "")
 	if len(s.Headings) > 0 {
@@ -165,7 +167,7 @@ func (m *Meanings) Reset(ctx context.Context, set *index.Set) error {
 		}
 		line, err := index.ParseLine(it.Value)
 		if err != nil {
-			return fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(path), err)
+			return fmt.Errorf("%w: the index line of %s is invalid: %w", errs.ErrCorrupt, human.Quote(path), err)
 		}
 		v, err := m.eng.Read(ctx, k, path, state.Place{Version: line.Version, Entry: line}, true)
 		if err != nil {
@@ -339,7 +341,8 @@ func (m *Meanings) Close() error {
 	return m.release()
 }
 
-// Verify implements view.View: it verifies all checksums, and that the rows are those of the notes of the index.
+// Verify implements view.View. It verifies all checksums, and that the view has the notes of the index in the same
+// versions.
 func (m *Meanings) Verify(ctx context.Context, f *view.Folder, set *index.Set) error {
 	wrong := func(err error) error {
 		return &errs.CorruptionError{Path: f.Path, Offset: -1, Err: err}

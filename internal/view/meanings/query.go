@@ -234,7 +234,7 @@ type Hit struct {
 	Score   float64
 }
 
-// chunk is the number of rows that are compared at a time.
+// chunk is the number of vectors that are compared with the vector of a query at a time.
 const chunk = 256
 
 // Search returns the sections that are most similar to the vector v: from each note the best section, for the n

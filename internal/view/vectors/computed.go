@@ -72,8 +72,8 @@ func (vs *Vectors) ComputedPath(name string) string {
 	return filepath.Join(vs.engine.Env().Dir, VectorFolder, name)
 }
 
-// OpenComputed opens the file of computed vectors for a re-embedding by model. It creates or empties the file
-// if it does not exist, belongs to another model, or restart is set.
+// OpenComputed opens the file of computed vectors for a re-embedding by model. It creates a missing file. It starts
+// the file again without vectors if restart is set, or if the file does not belong to this re-embedding.
 func (vs *Vectors) OpenComputed(model string, restart bool) (*Computed, error) {
 	by := vs.Model()
 	path := vs.ComputedPath(ComputedName)
@@ -154,8 +154,9 @@ func (c *Computed) took(v *ComputedVector) {
 	c.Count++
 }
 
-// Records calls f for each payload in the first size bytes. It returns the offset up to which records were complete and
-// f returned no error.
+// Records calls f for the payload of each record in the first size bytes of the file. It stops without an error at a
+// record that is incomplete or damaged, and with the error of f. It returns the offset of the end of the last record
+// for which f returned nil.
 func (c *Computed) Records(size int64, f func(payload []byte) error) (int64, error) {
 	r := bufio.NewReaderSize(io.NewSectionReader(c.F, 0, size), 1<<20)
 	var at int64
@@ -329,8 +330,9 @@ func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	return vs.engine.Env().FS.SyncDir(filepath.Join(vs.engine.Env().Dir, VectorFolder))
 }
 
-// Under reports whether the file can belong to a re-embedding that was in progress while the store's model was the one
-// in the parameter model. If a re-embedding keeps the store's model, the log has no entry that announces it.
+// Under reports whether a file with this header can belong to a re-embedding that was in progress while the store's
+// model was model. The log alone does not show this: it has no entry that announces a re-embedding which keeps the
+// store's model.
 func (h *ComputedHeader) Under(model *index.Model) bool {
 	switch {
 	case h.Format != computedFormat, h.After > model.LSN:

@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Drift reports how far the vector files lag behind the index, as both are now. The comparison reads only these two,
-// and changes nothing. The next flush or search corrects missing, stale and ghost vectors. Memories and assemblies are
-// counted together.
+// Drift reports how far the vector files lag behind the index at this moment. The comparison reads only the vector
+// files and the index, and changes nothing. The next flush or search corrects missing, stale and ghost vectors.
+// Memories and assemblies are counted together.
 type Drift struct {
 	Missing int64 // embeddings without a vector
 	Stale   int64 // vectors that differ from the embedding

@@ -33,7 +33,7 @@ type decider struct {
 
 // errOtherDimension is the advice in an error about a vector of another dimension than the store's. A store keeps its
 // dimension even after its last vector is deleted, so that the next put does not change the dimension by accident.
-var errOtherDimension = fmt.Errorf("%w: memctl reindex changes the model of all embeddings", vector.ErrDimension)
+var errOtherDimension = fmt.Errorf("%w: to change the model of all embeddings, run memctl reindex", vector.ErrDimension)
 
 // OtherDimension returns the error for a vector whose dimension differs from the store's dimension. field is the name
 // that the error uses for the vector. While the store's model is being changed, the error is an *errs.ModelError that
@@ -122,7 +122,9 @@ func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	return true, nil
 }
 
-// decidedDimension returns the dimension that was set last: by the last switch of the model, or by config.json.
+// decidedDimension returns the dimension that the last switch of the model set, or the dimension config from
+// config.json. During a switch the dimension of the model applies, otherwise that of config.json if it is not 0. The
+// result is 0 if neither sets a dimension.
 func decidedDimension(model *index.Model, config int) int {
 	if model.Since != 0 && (model.Switching() || config == 0) {
 		return model.Dimension
@@ -136,8 +138,9 @@ func (vs *Vectors) DecidedDimension(model *index.Model) int {
 	return decidedDimension(model, d)
 }
 
-// findDimension finds the dimension of the store's vectors and stores it in vs.looked. It looks in each new index. If
-// the index does not have the dimension, it looks in the log entries after the index. The caller holds vs.Mu.
+// findDimension finds the dimension of the store's vectors and stores it in vs.looked. If the index was replaced since
+// the last call, it first looks for the dimension in the new index. If the index does not determine the dimension,
+// findDimension looks in the log entries after the index. The caller holds vs.Mu.
 func (vs *Vectors) findDimension(ctx context.Context) error {
 	l := &vs.looked
 	idx := vs.engine.State().Set()

@@ -24,7 +24,7 @@ import (
 // document is rewritten, its vector is the one computed for its content, in vector_index/reembed (see computed), or
 // none.
 
-// Model returns the model of the store's vectors as of the applied log position.
+// Model returns the model of the store's vectors after all log entries that were applied.
 func (vs *Vectors) Model() index.Model {
 	m := vs.engine.State().Model()
 	vs.engine.Settings().AsOf(m.LSN) // a change of the model changes config.json too
@@ -185,8 +185,8 @@ func ChangeOfModel(m *index.Model) state.Change {
 
 func jsonLine(v any) ([]byte, error) { return json.Marshal(v) }
 
-// SumOf returns the hash of that part of the embedded text that comes from the memory itself, which is empty
-// if m is nil.
+// SumOf returns the hash of the part of the embedded text that comes from the memory m itself (see Template.Own). If m
+// is nil, it returns the hash of an empty text.
 func SumOf(model *index.Model, m *memstore.Memory) [32]byte {
 	if m == nil {
 		return sha256.Sum256(nil)

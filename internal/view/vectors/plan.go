@@ -80,7 +80,8 @@ func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 // kindSection returns the section of the index for the documents whose vectors have kind k.
 func kindSection(k vector.Kind) int { return kind.Kinds[k].Section }
 
-// edit returns the edit of the vector files for a change of a document.
+// edit returns the edit of the vector files that the change c of a document requires. An edit whose ID is 0 removes
+// the document's vector.
 func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	e := vector.Edit{Key: c.ID, Handle: c.Version}
 	if c.Deleted || lineDimension(c.Finished) == 0 && !p.model.Older(c.Version, 0) {
@@ -106,7 +107,7 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	}
 	entry, err := index.ParseLine(line)
 	if err != nil {
-		return e, fmt.Errorf("index line of %s: %w", human.Quote(c.ID), err)
+		return e, fmt.Errorf("the index line of %s is invalid: %w", human.Quote(c.ID), err)
 	}
 	if e.ID = entry.VectorNumber(); dims != 0 {
 		p.dims.add(dims, e.ID, c.Version)
@@ -132,7 +133,7 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 		}
 		line, err := index.ParseLine(it.Value)
 		if err != nil {
-			return fmt.Errorf("index line of %s: %w", human.Quote(string(it.Key)), err)
+			return fmt.Errorf("the index line of %s is invalid: %w", human.Quote(string(it.Key)), err)
 		}
 		e := vector.Edit{Key: string(it.Key), ID: line.VectorNumber(), Handle: line.Version}
 		if dims != 0 {

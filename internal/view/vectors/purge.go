@@ -59,8 +59,9 @@ func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string,
 	return errors.Join(vs.engine.Env().IOError("replacing", path, err), vs.side.Close())
 }
 
-// wipeComputedOld overwrites and removes the file old, which a purge has replaced at path. If path still leads to the
-// same file, because the purge was interrupted before that, it only removes the name old.
+// wipeComputedOld overwrites and removes the file old, which a purge has replaced by the file at path. If both paths
+// lead to the same file, because the purge was interrupted before it replaced the file, wipeComputedOld only removes
+// the name old. It adds an error about a file that cannot be overwritten to left.
 func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
 	if vfs.SameFile(vs.engine.Env().FS, path, old) {
 		return vs.engine.Env().FS.Remove(old)
@@ -68,7 +69,8 @@ func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
 	return vfs.Unwiped(left, vfs.Wipe(vs.engine.Env().FS, old))
 }
 
-// copyComputed copies the complete records of the file of computed vectors except those of some memories.
+// copyComputed copies the complete records of from, the file of computed vectors, to the new file temp. It omits the
+// records of the memories whose ids are in without.
 func (vs *Vectors) copyComputed(ctx context.Context, from vfs.File, temp string, without []string) error {
 	to, err := vs.engine.Env().FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, vs.engine.Env().FileMode)
 	if err != nil {

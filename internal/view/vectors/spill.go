@@ -43,8 +43,8 @@ func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, po
 	return nil
 }
 
-// Complete writes the vectors that the files lack now, for a caller that needs them after the last flush could
-// not write them.
+// Complete writes the vectors that the files lack now. It is for a caller that needs all vectors although the last
+// flush could not write them.
 func (vs *Vectors) Complete(ctx context.Context) error {
 	return vs.CompleteBy(ctx, func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
 		at, _, err := vs.Write(ctx, held, idx, to, list, false)
@@ -52,8 +52,9 @@ func (vs *Vectors) Complete(ctx context.Context) error {
 	})
 }
 
-// CompleteBy calls the function write while it holds flush.lock. It passes the changes up to now to write, and records
-// the position that write returns, up to which the vector files are complete.
+// CompleteBy takes flush.lock and calls the function write with the current index, the position of the log, and the
+// changes between the two. write returns the position up to which it has completed the vector files; CompleteBy
+// records that position.
 func (vs *Vectors) CompleteBy(ctx context.Context,
 	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	held, err := vs.engine.Log().LockFlush(ctx)

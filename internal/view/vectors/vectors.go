@@ -64,7 +64,8 @@ func New(eng *engine.Engine, host Host) *Vectors {
 // files, and rebuilds them if necessary.
 func (vs *Vectors) Damaged() *atomic.Bool { return &vs.damaged }
 
-// Computed returns the index of the vectors that are computed for the next model.
+// Computed returns the index of the file vector_index/reembed, which is used while a re-embedding rewrites the
+// documents after a switch of the model.
 func (vs *Vectors) Computed() *computedIndex { return &vs.side }
 
 // Healed records how far the last call of CompleteBy has completed the vector files. The index does not record this. So
@@ -163,8 +164,8 @@ func (vs *Vectors) reshaped(view *vector.View) bool {
 	return metric != view.Metric() || dim != 0 && view.Dim() != 0 && dim != view.Dim()
 }
 
-// overlayVector applies a log entry to a view's overlay. A memory whose vector does not fit has no vector in
-// the view.
+// overlayVector applies a log entry to a view's overlay. If the embedding of a document has another dimension than the
+// view, the document has no vector in the view.
 func (vs *Vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.Entry, model *index.Model) error {
 	kind, ok := KindOf(e.Key[0])
 	if !ok {
@@ -211,7 +212,7 @@ func KindOf(key byte) (vector.Kind, bool) {
 func frameNumber(rec *record.View, pos wal.LSN) (int64, error) {
 	line, err := index.ParseLine(rec.Line)
 	if err != nil {
-		return 0, fmt.Errorf("the index line of entry %d: %w", pos, err)
+		return 0, fmt.Errorf("the index line in log entry %d is invalid: %w", pos, err)
 	}
 	line.Version = pos
 	return line.VectorNumber(), nil
@@ -233,7 +234,7 @@ func (vs *Vectors) openView(ctx context.Context) error {
 			return err
 		}
 		if tries == 3 {
-			return fmt.Errorf("%w: the vectors stay incomplete", ErrBehind)
+			return fmt.Errorf("%w: the vectors are still incomplete after several attempts", ErrBehind)
 		}
 		switch err := vs.Complete(ctx); {
 		case err == nil:
@@ -241,14 +242,15 @@ func (vs *Vectors) openView(ctx context.Context) error {
 			errors.Is(err, engine.ErrMoved):
 			return err
 		default:
-			vs.engine.Env().Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
+			vs.engine.Env().Logger.Warn("the vector files could not be completed; this search keeps the missing "+
+				"vectors in memory", "err", err)
 			inHeap = true
 		}
 	}
 }
 
-// tryView opens a view that combines the vector files with the index idx. It returns false if the vector files must be
-// completed first.
+// tryView opens a view that combines the vector files with the index idx. done is false if the vector files must be
+// completed first. If inHeap is true, they cannot be completed, and tryView computes the missing vectors in memory.
 func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
 	rotten := vs.damaged.Load() && vs.engine.Settings().Now().MayRepair()
 	if rotten && !inHeap {
@@ -337,16 +339,19 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	end := vs.engine.Log().AppliedMark()
 	switch {
 	case set.LSN() > end.LSN && set.LSN() > vs.engine.Log().Durable():
-		return fmt.Errorf("%s covers the log up to %d, but the log ends at %d", vector.BaseMapping, set.LSN(), end.LSN)
+		return fmt.Errorf("%s covers the log up to position %d, but the log ends at position %d", vector.BaseMapping,
+			set.LSN(), end.LSN)
 	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
-		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
+		return fmt.Errorf("%s was written for a log that differs from this one before position %d",
+			vector.BaseMapping, end.LSN)
 	}
 	// While the log has the position, it has the checksum before it. A missing frame header there is a difference as
 	// well, unless the log continues in the next segment.
 	if at := set.LSN(); at >= vs.engine.Log().Spilled() && at < end.LSN {
 		m, err := vs.engine.Log().MarkBefore(context.Background(), at)
 		if err == nil && set.Chain() != fmt.Sprintf("%016x", m.Sum) || errors.Is(err, segment.ErrHeader) {
-			return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, at)
+			return fmt.Errorf("%s was written for a log that differs from this one before position %d",
+				vector.BaseMapping, at)
 		}
 	}
 	model := vs.Model()
@@ -357,8 +362,8 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	return nil
 }
 
-// Meaningful reports whether vector v can be compared with others: a vector of zeros has no direction, so its
-// cosine similarity with every vector is 0.
+// Meaningful reports whether vector v can be compared with others. A vector without numbers cannot. Unless the metric
+// is L2, a vector of zeros cannot either: it has no direction, so its cosine similarity with every vector is 0.
 func (vs *Vectors) Meaningful(v []float32) bool {
 	return len(v) > 0 && (vector.Norm(v) > 0 || vs.engine.Settings().Now().VectorSettings().Metric == vector.L2.String())
 }

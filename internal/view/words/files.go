@@ -196,7 +196,7 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 // some, are read into memory instead.
 const mappedLeast = 64 << 10
 
-// read is a small segment that was read into memory.
+// read is the content of a small segment file that was read into memory. It is used in place of a mapping of the file.
 type read []byte
 
 func (r read) Bytes() []byte { return r }
@@ -238,7 +238,8 @@ func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*word
 	var b []byte
 	if l.State != "" {
 		if !strings.HasPrefix(l.State, hex(l.Number)+".") || strings.ContainsAny(l.State, `/\`) {
-			return nil, fmt.Errorf("%s: %w: invalid state name %q", manifestName, errs.ErrCorrupt, l.State)
+			return nil, fmt.Errorf("%s: %w: the name of a state file is invalid: %q", manifestName, errs.ErrCorrupt,
+				l.State)
 		}
 		if b, err = f.Read(l.State, stateMost); err != nil {
 			return nil, err

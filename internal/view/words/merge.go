@@ -12,7 +12,8 @@ const (
 	tierMost   = 8  // number of segments of a tier that are merged into one
 
 	deadInFiles = 4
-	// smaller for segments in memory, which exist only until the next index and are merged while searches run
+	// like deadInFiles, for segments in memory; it is smaller, so that these segments are rewritten later: they
+	// exist only until the next index, and are merged while searches run
 	deadInMemory = 2
 )
 

@@ -36,8 +36,8 @@ func (s *Snapshot) Narrow(f *engine.Filters, minDocs int) (narrow.Rows, int, err
 	return narrow.Of(s.Set, conds, s.Analyzer, s.From, func(p *words.Part) bool { return s.lean && p.Name == "" })
 }
 
-// narrowShare is the fraction above which memories are not read one by one: if more than 1 in narrowShare memories must
-// be read, all memories are scanned instead.
+// narrowShare limits reading memories one by one: if more than 1 in narrowShare memories would have to be read, all
+// memories are scanned instead.
 const narrowShare = 4
 
 // few reports whether it is cheaper to read the n rows in subset than to scan all rows. It returns false if subset
@@ -47,8 +47,10 @@ func (s *Snapshot) few(subset narrow.Rows, n int) bool {
 	return subset != nil && int64(n) <= docs/narrowShare
 }
 
-// Among implements engine.Orders. It returns memories that include every memory that passes the filters on content;
-// some of them may not pass.
+// Among implements engine.Orders. It returns the ids of memories that include every memory that passes the filters on
+// content; some of the memories may not pass. ok is false if the word index has no usable files, cannot decide any of
+// the filters, or would select too many memories. With a filter by session or prefix, too many are more than
+// sessionLeast; otherwise more than the greater of sessionLeast and 1 in share of all memories.
 func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids []string, ok bool, err error) {
 	if len(condsOf(f)) == 0 {
 		return nil, false, nil

@@ -116,7 +116,7 @@ func (o *Orders) withSnapshot(ctx context.Context, use func(*Snapshot) error) (o
 	case ctx.Err() != nil, errors.Is(err, errs.ErrClosed):
 		return false, err
 	case err != nil:
-		o.eng.Env().Logger.Warn("the orders of the memories cannot be read; using the index instead", "path",
+		o.eng.Env().Logger.Warn("the sort orders of the memories cannot be read; using the index instead", "path",
 			o.eng.ViewFolder(Name).Path, "err", err)
 		damaged := errors.Is(err, errs.ErrCorrupt)
 		_ = o.follow.Forget(true, func() error {

@@ -33,7 +33,8 @@ type Query struct {
 // damaged.
 func NewQuery(eng *engine.Engine, damaged func()) *Query { return newQuery(eng, memories{}, damaged) }
 
-// NewSectionsQuery returns a new Query of the sections of notes; the caller must Close it.
+// NewSectionsQuery returns a new Query of the sections of notes; the caller must Close it. damaged is called when the
+// files are found damaged.
 func NewSectionsQuery(eng *engine.Engine, damaged func()) *Query {
 	return newQuery(eng, sections{}, damaged)
 }
@@ -195,7 +196,7 @@ func withSnapshots(ctx context.Context, a, b *Query, use func(a, b *Snapshot) er
 	return damaged, err
 }
 
-// check verifies all checksums.
+// check verifies all checksums and the sort orders of the segments in the snapshot.
 func (s *Snapshot) check() error {
 	for _, p := range s.Set.Parts() {
 		if err := errors.Join(p.Seg.Check(), rows.Check(p.Seg)); err != nil {
@@ -267,7 +268,7 @@ func (f *files) goesOn(set *index.Set) bool {
 	return !f.came()
 }
 
-// came reports whether the files exist by now that are as of the newer index, for which the view waits.
+// came reports whether the view waits for files (see goesOn), and the files for the newer index exist now.
 func (f *files) came() bool {
 	if f.wait == (wal.Mark{}) {
 		return false

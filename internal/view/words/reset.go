@@ -26,9 +26,9 @@ import (
 	"github.com/varve-db/varve/internal/words/build"
 )
 
-// Reset implements view.Fold: it builds all segments from the documents, session by session. If they are meant for
-// files, each segment is written to its file before the next one is built, so only one is in memory. The manifest does
-// not list these files yet.
+// Reset implements view.Fold: it builds all segments from the documents, session by session. If the view writes files,
+// each segment is written to its file before the next one is built, so that only one segment is in memory. The
+// manifest does not list these files yet.
 func (w *Words) Reset(ctx context.Context, set *index.Set) error {
 	w.begin()
 	f := w.eng.ViewFolder(w.of.name())
@@ -78,7 +78,7 @@ func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) err
 	return vfs.Guard(func() error { return w.addNew(b) })
 }
 
-// spill writes the segment that a builder has made to its file and adds it to the view.
+// spill writes the segment that the builder b has made to a new file, and adds the segment to the view.
 func (w *Words) spill(f *view.Folder, b *build.Builder) error {
 	return w.file(f, b.Writer().Write, func(seg *words.Segment) (*words.Set,
 		error) {
@@ -121,10 +121,10 @@ func (w *Words) file(f *view.Folder, write func(to func([]byte) error) error,
 	return nil
 }
 
-// drop empties the view, and removes the files that this view wrote and that the manifest does not list. If a step of
-// Save after writing the manifest has failed, the new manifest may not be durable, so the files of the previous
-// manifest are kept until it is. Only the holder of flush.lock may remove files: for any other process, a file that no
-// manifest lists may be one that is being written.
+// drop empties the view after a failure, and removes the files that this view wrote and that the manifest does not
+// list. If Save failed after it had written the manifest, the new manifest may not be durable yet. Then the files of
+// the previous manifest stay until the new manifest is durable (see tidy). Only the holder of flush.lock may remove
+// files: for any other process, a file that no manifest lists may be one that is being written.
 func (w *Words) drop(f *view.Folder) {
 	w.begin()
 	if w.times != filingTimes {
@@ -329,7 +329,7 @@ func (w *Words) readOne(ctx context.Context, set *index.Set, id string, an *anal
 	}
 	line, err := index.ParseLine(b)
 	if err != nil {
-		return nil, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
+		return nil, fmt.Errorf("%w: the index line of %s is invalid: %w", errs.ErrCorrupt, human.Quote(id), err)
 	}
 	give, err := w.eng.Codec().Take(ctx, decodedTimes*line.Size)
 	if err != nil {

@@ -25,8 +25,9 @@ func NewSections(eng *engine.Engine) view.View {
 	return newWords(eng, sections{}, filingTimes)
 }
 
-// sections is the subject of the view of sections. Each row is a section of a note, and the rows of a note form a
-// session. If a note has no sections, it has one row without words, which records that the view has processed the note.
+// sections implements subject for the view of note sections. Each row is a section of a note, and the rows of a note
+// form a session. A note without sections has one row without words, which records that the view has processed the
+// note.
 type sections struct{}
 
 func (sections) name() string                         { return SectionsName }

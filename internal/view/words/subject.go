@@ -35,7 +35,7 @@ type subject interface {
 	ids(set *index.Set) iter.Seq2[string, error]
 }
 
-// memories is the subject of the view of words: a row is a memory.
+// memories implements subject for the view of memories: each row is a memory.
 type memories struct{}
 
 func (memories) name() string                         { return Name }
@@ -118,7 +118,7 @@ func (w *Words) matches(id string, line *index.Entry) (n int, err error) {
 		if l, err := rows.LineOf(w.set, at); err != nil {
 			return 0, err
 		} else if l != lineOf(line) {
-			return 0, fmt.Errorf("%w: the line of %s %q differs from the index", errs.ErrCorrupt, k.Noun, id)
+			return 0, fmt.Errorf("%w: the view's line of %s %q differs from the index", errs.ErrCorrupt, k.Noun, id)
 		}
 	}
 	if lsn != line.Version {

@@ -114,14 +114,16 @@ func (w *Words) terms() int {
 	return analyzer.Terms
 }
 
-// Outdated reports whether the content does not match the settings (language or fields), has a format without orders,
-// or has terms of an older version than the store's files must have.
+// Outdated reports whether the content does not match the settings (language or fields), has segments of the first
+// format, which have no sort orders, or has terms of an older version than the store's files must have.
 func (w *Words) Outdated() bool {
 	return !rows.Sorted(w.set) || w.an.Version() < w.inFiles() ||
 		w.an.Language()+" "+w.sources.Given() != w.eng.Settings().Now().Words()
 }
 
-// OutdatedIn reports, as Outdated does, whether the files in a folder are outdated, without loading them.
+// OutdatedIn reports whether the view's files in a folder do not match the settings (language or fields), have terms
+// of an older version than the store's files must have, or were made by other rules for dividing documents into rows.
+// It reads only the manifest, and returns false if the manifest cannot be read.
 func (w *Words) OutdatedIn(f *view.Folder) bool {
 	b, err := f.Read(manifestName, manifestMost)
 	if err != nil {
@@ -135,8 +137,9 @@ func (w *Words) OutdatedIn(f *view.Folder) bool {
 // Name implements view.View.
 func (w *Words) Name() string { return w.of.name() }
 
-// Covered implements view.Fold: the content stays valid with a newer index. If much of it is in memory, Covered returns
-// false so that the files, which have it by then, are loaded.
+// Covered implements view.Fold: it returns true, because the content stays valid with a newer index. It returns false
+// if the content is Outdated, and if much of the content is only in memory: then the files, which have this content by
+// then, are loaded.
 func (w *Words) Covered(*index.Set) bool {
 	return !w.Outdated() && w.few()
 }
@@ -221,7 +224,8 @@ func (w *Words) change(id string, docs []*words.Doc) error {
 	return nil
 }
 
-// mostPending returns the number of changed documents at which they become segments.
+// mostPending returns the number of changed documents that may wait in w.pending: when it is reached, change makes
+// segments from them.
 func (w *Words) mostPending() int {
 	if w.halves() {
 		return 2 * pendingRows

@@ -81,7 +81,7 @@ const common = 0
 // or exclude the word, or that have no other words, look for such a term.
 func Common(term string) bool { return len(term) > 0 && term[0] == common }
 
-// AsCommon returns the term of a stop word, for which Common is true.
+// AsCommon returns the term of a stop word: the byte common, followed by the word. Common returns true for the result.
 func AsCommon(term string) string { return string(rune(common)) + term }
 
 // Shown returns a term in the form for display: without the mark that terms of stop words have.

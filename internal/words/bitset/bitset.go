@@ -8,8 +8,8 @@ type Set []uint64
 // Has reports whether row r is in the set.
 func (b Set) Has(r uint32) bool { return b != nil && b[r>>6]&(1<<(r&63)) != 0 }
 
-// LiveBehind returns the first live row after r. It is for a set of dead rows, in which a row that is not in the set is
-// live.
+// LiveBehind returns the first live row after r. The set must have the dead rows, so a row that is not in it is live.
+// If no row after r is live, the result is at or after the end of the rows.
 func (b Set) LiveBehind(r uint32) uint32 {
 	if r++; b == nil {
 		return r

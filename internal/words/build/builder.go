@@ -30,7 +30,7 @@ func (d *Doc) Compare(o *Doc) int {
 	return x.Compare(&y)
 }
 
-// NoTime is the time of a document that cannot be read.
+// NoTime is the value of Doc.Time for a document whose time is unknown, because the document cannot be read.
 const NoTime = math.MinInt64
 
 // Bytes returns the approximate size of a document in memory, in bytes.
@@ -115,7 +115,8 @@ func (b *Builder) Add(d *Doc) {
 	b.turns.Give() // segments are built while commits run, and a commit should not wait for a whole segment
 }
 
-// word counts an occurrence of a word, as its term, in the current field.
+// word counts an occurrence of the word w in the current field of the document that is being added. It counts the term
+// of the word, or nothing if the word is not indexed.
 func (b *Builder) word(w []byte) {
 	if len(w) > analyzer.MostTerm {
 		if w = b.an.Term(w); len(w) > 0 {
@@ -140,7 +141,8 @@ func (b *Builder) word(w []byte) {
 	}
 }
 
-// term counts a term in the current field.
+// term counts an occurrence of a term in the current field of the document that is being added; see Analyzer.Each for
+// quiet.
 func (b *Builder) term(word []byte, quiet bool) {
 	b.count(b.words.number(word), quiet, analyzer.Once(word, quiet))
 }
@@ -196,7 +198,8 @@ func (b *Builder) end(r Row) {
 	b.size += len(r.ID) + 112
 }
 
-// appendTimes appends a posting to list. The lowest bit of delta must be 0.
+// appendTimes appends a posting to list: delta, and the counts of the term per field in times. The lowest bit of delta
+// must be 0; appendTimes sets it, and omits the counts, if the term occurs once, in the content.
 func appendTimes(list []byte, delta uint64, times *[query.Fields]uint32) []byte {
 	set := query.FieldSet(0)
 	for f, n := range times {

@@ -20,9 +20,9 @@ type vocabulary struct {
 // slabTerms is the number of terms allocated at a time.
 const slabTerms = 512
 
-// term is a word of the vocabulary, and its postings if it is a term. list has the postings, for documents in
-// the order of Add: for each document uvarint (document − previous document)·2 + plain and, if plain is 0, the
-// fields as in a segment.
+// term is an entry of the vocabulary: a word, the term of some words, or both. If documents have it as a term, list
+// has its postings, for documents in the order of Add: for each document uvarint (document − previous document)·2 +
+// plain and, if plain is 0, the fields as in a segment.
 type term struct {
 	list    []byte
 	first   [8]byte // first memory of list, used until it is full: most words are rare
@@ -43,7 +43,7 @@ func newVocabulary() vocabulary {
 	return vocabulary{seed: maphash.MakeSeed(), slots: make([]uint64, 1<<10)}
 }
 
-// at returns the word that has number n.
+// at returns the entry of the word with the number n.
 func (v *vocabulary) at(n int32) *term { return &v.terms[n/slabTerms][n%slabTerms] }
 
 // bytes returns the bytes of a word.

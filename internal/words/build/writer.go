@@ -55,7 +55,8 @@ type Writer struct {
 	turns    yield.Turns
 }
 
-// NewWriter returns a writer for a number of rows, in format Sparse or later.
+// NewWriter returns a writer for a segment with the given number of rows. print is the fingerprint of the analyzer of
+// the terms. format is the format of the segment: Sparse or later.
 func NewWriter(rows int, print uint64, format uint32) *Writer {
 	w := &Writer{count: rows, print: print, format: format}
 	for _, c := range columns {
@@ -100,7 +101,8 @@ func (w *Writer) Row(r *Row) {
 	}
 }
 
-// sort makes the sections that are sorted otherwise than the rows: hashes and orders.
+// sort makes the sections that are not in the order of the rows: the hashes of the ids, and the row numbers in each
+// sort order. Row calls it after the last row.
 func (w *Writer) sort() {
 	le, p := binary.LittleEndian, &w.parts
 	ids := string(p[SecIDs]) // one string for all ids
@@ -148,7 +150,8 @@ func (w *Writer) step() {
 	}
 }
 
-// Term adds the next term with its postings, which must be sorted by row. Terms must come sorted.
+// Term adds the next term with its postings. The terms must be added in ascending order of their bytes, and list must
+// be sorted by row.
 func (w *Writer) Term(term []byte, list []Posting) {
 	p := &w.parts
 	if w.terms%TermBlock == 0 {

@@ -32,8 +32,8 @@ const (
 // Rows are sets of rows by the id of their part. A part without a set means all its rows; nil means all rows.
 type Rows map[uint64]bitset.Set
 
-// wanted is the requirement that one condition makes: a row must have, in one of the fields in, all terms of at least
-// one of the lists in any.
+// wanted is what one condition requires of a row. Each element of any is a list of terms, and the row must have all
+// terms of at least one of these lists. A term counts only in the fields of the set in.
 type wanted struct {
 	in  query.FieldSet
 	any [][]string
@@ -99,8 +99,8 @@ func wantedOf(c *Cond, an *analyzer.Analyzer, from *query.Sources) (w wanted, ok
 	return w, true
 }
 
-// termsOf returns terms that every text has which equals value, or, if begins is true, which begins with value. It
-// returns at most mostTerms terms, from the longest to the shortest.
+// termsOf returns terms that a text has whenever the text equals value. If begins is true, it returns terms that a
+// text has whenever the text begins with value. It returns at most mostTerms terms, from the longest to the shortest.
 func termsOf(value string, begins bool, an *analyzer.Analyzer) (terms []string) {
 	if begins { // the last word of the value may be longer in the text, or have marks
 		value = value[:1+strings.LastIndexFunc(value, separates)]
@@ -124,8 +124,9 @@ func separates(r rune) bool {
 	return r < 0x80 && !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
 }
 
-// candidateRows returns the rows of part p that can satisfy all conditions, including the rows without a time.
-// restricted is false if no condition restricts the rows, so that all rows of the part can satisfy the conditions.
+// candidateRows returns the rows of part p that can satisfy all conditions. It includes the rows without a time: they
+// stand for documents that could not be read, so that their words are unknown. restricted is false if no condition
+// restricts the rows, so that all rows of the part can satisfy the conditions.
 func candidateRows(p *words.Part, all []wanted) (set bitset.Set, restricted bool, err error) {
 	for i := range all {
 		one, ok, err := all[i].matchingRows(p)

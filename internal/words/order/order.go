@@ -56,7 +56,7 @@ func (l *Line) Key(o Order, time int64) int64 {
 	}
 }
 
-// ScoreKey returns an integer for a score; integers compare as their scores do.
+// ScoreKey converts a score to an integer. The integers of two scores compare as the scores do.
 func ScoreKey(score float64) int64 {
 	b := int64(math.Float64bits(score))
 	switch {

@@ -69,7 +69,8 @@ func (q *Query) Words() int {
 	return n
 }
 
-// Size returns the number of words, phrases and members of several words, including excluded ones.
+// Size returns the number that is compared with MostWords: the words and phrases of the query, including excluded
+// ones, and the members of groups that have several words.
 func (q *Query) Size() int {
 	n := len(q.All) + len(q.phrases)
 	for _, g := range q.Either {
@@ -212,7 +213,7 @@ func (q *Query) note(s string) {
 	}
 }
 
-// found reports whether some document has the words of an item in its field.
+// found reports whether, for each word of an item, some document has the word in the item's field.
 func (it *item) found(an *analyzer.Analyzer, contains Has) (bool, error) {
 	for _, w := range it.words(an, true) {
 		if analyzer.Common(w.Term) && !an.Indexed() {
@@ -225,7 +226,7 @@ func (it *item) found(an *analyzer.Analyzer, contains Has) (bool, error) {
 	return true, nil
 }
 
-// chain adds items that are joined by OR.
+// chain adds one item, or several items that are joined by OR, to the query.
 func (q *Query) chain(items []item, an *analyzer.Analyzer) {
 	if len(items) == 1 {
 		q.item(&items[0], an)
@@ -282,7 +283,8 @@ func (q *Query) memberOf(it *item, an *analyzer.Analyzer) (m Member) {
 	return m
 }
 
-// item is a piece of a query.
+// item is a piece of the text of a query: what is between two spaces, or a phrase in quotes, with the signs and the
+// field before it.
 type item struct {
 	text   string
 	field  string // the canonical name of the field; "" if none is named
@@ -448,7 +450,7 @@ func (q *Query) add(w Word) int {
 	return i
 }
 
-// term is a term of a text of a query.
+// term is one term of a text in a query, such as the text of an item.
 type term struct {
 	text   string
 	beside bool // the term is an additional form of another term, so no condition requires it

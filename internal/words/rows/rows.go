@@ -185,15 +185,16 @@ func Walk(v *words.Set, o order.Order, down bool, place *order.Place, visit func
 	return nil
 }
 
-// Sorted reports whether every part has stored orders.
+// Sorted reports whether all segments of v have the sort orders of their rows. Segments of format 1 have none.
 func Sorted(v *words.Set) bool {
 	return !slices.ContainsFunc(v.Parts(), func(p *words.Part) bool { return !p.Seg.Sorted })
 }
 
-// LineOf returns the line of the row ref.
+// LineOf returns the metadata, besides time, by which the document in the row ref is selected and sorted.
 func LineOf(v *words.Set, ref words.Ref) (order.Line, error) { return segmentOf(v, ref).Line(ref.Row) }
 
-// TimeOf returns the time of the row ref.
+// TimeOf returns the time of the document in the row ref, in microseconds since 1970; words.NoTime if the document
+// could not be read.
 func TimeOf(v *words.Set, ref words.Ref) (int64, error) { return segmentOf(v, ref).Time(ref.Row) }
 
 func segmentOf(v *words.Set, ref words.Ref) *words.Segment {
@@ -249,7 +250,7 @@ func eachOf(v *words.Set, name string, visit func(p *words.Part, from, to uint32
 	return nil
 }
 
-// Sort sorts rows by key and id, descending if down.
+// Sort sorts rows by key, and by id among equal keys; in descending order if down is true.
 func Sort(list []Row, down bool) {
 	slices.SortFunc(list, func(a, b Row) int {
 		if down {
@@ -280,7 +281,7 @@ func Check(s *words.Segment) error {
 				return err
 			}
 			if seen[r] || i > 0 && before.compare(&now) >= 0 {
-				return fmt.Errorf("%w: the rows of order %d are not sorted at row %d", errs.ErrCorrupt, o, r)
+				return fmt.Errorf("%w: the rows of sort order %d are not sorted at row %d", errs.ErrCorrupt, o, r)
 			}
 			seen[r], before = true, now
 		}
