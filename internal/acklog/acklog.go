@@ -118,8 +118,8 @@ func (r *Record) Settled() map[string]int {
 	return m
 }
 
-// Check compares a store with the record. No process may be writing to the store. get returns the state of a key in the
-// store.
+// Check compares a store with the record, and adds each contradiction to r.Wrong. No process may be writing to the
+// store. get returns the state of a key in the store.
 func (r *Record) Check(get func(key string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +135,8 @@ func (r *Record) Check(get func(key string) string) {
 	}
 }
 
-// CheckSince compares a copy of a store with the record. since is the result of Settled before the copy was begun.
+// CheckSince compares a copy of a store with the record, and adds each contradiction to r.Wrong. since is the result
+// of Settled before the copy was begun. get returns the state of a key in the copy.
 func (r *Record) CheckSince(since map[string]int, get func(key string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,8 +149,8 @@ func (r *Record) CheckSince(since map[string]int, get func(key string) string) {
 	}
 }
 
-// Trim removes from the record the states that no key can have any more. CheckSince must not be called for
-// earlier times afterwards.
+// Trim removes from the record, for each key, the states before the newest state that was acknowledged or read. After
+// Trim, CheckSince must not be called with a result that Settled returned before Trim.
 func (r *Record) Trim() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,7 +159,7 @@ func (r *Record) Trim() {
 	}
 }
 
-// Problems returns all contradictions so far.
+// Problems returns descriptions of all observations so far that contradict the record.
 func (r *Record) Problems() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

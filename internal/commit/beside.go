@@ -31,8 +31,8 @@ func (cm *Committer) Places(ctx context.Context, k *engine.Kind, ids []string) (
 	return cm.placesBut(ctx, k, ids, nil)
 }
 
-// placesBut does the same as Places, for a commit that also deletes documents: those in deleted exclude no other
-// document.
+// placesBut does the same as Places, for a commit that also deletes documents: a document in deleted does not exclude
+// any other document.
 func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string,
 	deleted map[string]bool) (p *Places, fails []error, err error) {
 	fails = make([]error, len(ids))
@@ -87,8 +87,8 @@ func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) e
 	return err
 }
 
-// precondition returns the precondition with which the log refuses the commit if a document has been created that
-// excludes one of p. For a nil p it returns the zero Precondition, which requires nothing.
+// precondition returns the precondition with which the log refuses the commit if a document has been created whose
+// path excludes one of the documents of p. For a nil p it returns the zero Precondition, which requires nothing.
 func (p *Places) precondition() wal.Precondition {
 	if p == nil {
 		return wal.Precondition{}
@@ -143,8 +143,9 @@ func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, de
 	}
 }
 
-// sibling returns the id of a document in the folder parent, or below it, whose path excludes the document
-// that b describes. It looks at one document of each folder inside parent. parent ends with a slash.
+// sibling returns the id of a document in the folder parent, or below it, whose path excludes one of the documents
+// that were added to b; "" if there is none. Documents in deleted do not count. Of each folder directly in parent,
+// sibling looks at one document only, unless that document is in deleted. parent ends with a slash.
 func (cm *Committer) sibling(ctx context.Context, k *engine.Kind, parent string, b *kind.Beside,
 	deleted map[string]bool) (string, error) {
 	f := engine.Filters{Prefix: parent, Expired: true}

@@ -19,20 +19,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// along has the entries about assemblies that a commit writes besides its own operations. Deleting a memory
-// also removes it from the assemblies that contain it, and a new embedding changes what these assemblies
-// derive from it, in the same batch. So an assembly never names a deleted memory, and its composite embedding
-// is that of its members, wherever a crash occurs.
+// along has the entries about assemblies that a commit writes besides its own operations. If a commit deletes a
+// memory, its batch also removes the memory from the assemblies that contain it. If a commit changes the embedding of
+// a memory, its batch also updates what these assemblies derive from the embedding. So an assembly never names a
+// deleted memory, and its composite embedding is that of its members, wherever a crash occurs.
 //
-// A precondition on state.MembersKey ensures that no assembly adds the memory between the look and the commit:
-// see package state.
+// A precondition on state.MembersKey ensures that no other commit adds the memory to an assembly after this commit has
+// searched for the assemblies that contain the memory: see package state.
 type along struct {
 	preconditions []wal.Precondition
 	entries       []wal.Entry
 	of            string // id of a memory whose change makes assemblies change; used in messages
 }
 
-// explain adds to the error of a batch that is too large the number of assemblies that the batch also rewrites.
+// explain returns err. If err means that the batch is too large, explain adds the number of assemblies that the batch
+// also rewrites.
 func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
@@ -128,7 +129,9 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 	return nil
 }
 
-// goAlong adds to a batch the assemblies that change because the batch changes or deletes the given memories.
+// goAlong adds to the batch b the assemblies that change because b changes or deletes the given memories, and the
+// preconditions for them. It sets b.Frees to whether b deletes all these memories. held proves that the caller holds
+// flush.lock.
 func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[string]MemoryChange,
 	b *wal.Batch) error {
 	b.Frees = true
@@ -156,8 +159,8 @@ func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[s
 	return nil
 }
 
-// Modelled returns the precondition that the store's model has not changed since the composites were computed from its
-// vectors.
+// Modelled returns the precondition that the store's embedding model has not changed since the composites were
+// computed from the vectors of that model.
 func (j *Joint) Modelled() wal.Precondition {
 	return wal.Precondition{Key: state.ModelKey, LSN: j.model.LSN}
 }
@@ -249,7 +252,8 @@ func (j *Joint) prepareTouched() error {
 	return nil
 }
 
-// Assembly reads the newest version of an assembly and returns it also in decoded form.
+// Assembly returns the newest version of an assembly, and the decoded assembly. If the version cannot be decoded, the
+// error matches errs.ErrCorrupt.
 func (j *Joint) Assembly(id string) (engine.Version, *assembly.Assembly, error) {
 	v, err := j.Load(j.ctx, j.st.engine.Kinds().Assemblies, id)
 	if err != nil {
@@ -262,7 +266,7 @@ func (j *Joint) Assembly(id string) (engine.Version, *assembly.Assembly, error) 
 	return v, &a, nil
 }
 
-// named prepares the operation o on an assembly. o is the i-th operation of the batch.
+// named prepares the operation o on an assembly, and stores the result in p. o is the i-th operation of the batch.
 func (j *Joint) named(o *Op, i int, p *prepared) error {
 	cm := j.st
 	hint := cm.engine.State().Hint()

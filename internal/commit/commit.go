@@ -341,8 +341,9 @@ type prepared struct {
 	err          error
 }
 
-// prepareMany is the number of operations from which on a second goroutine prepares some of them. From this number on,
-// the operations are not put into the cache either, because an import would displace the documents that are being read.
+// prepareMany is the least number of operations for each goroutine that prepares a commit: with fewer than twice this
+// number, one goroutine prepares all operations. A commit with prepareMany or more operations, such as an import, does
+// not put its documents into the cache, because they would displace the documents that are being read.
 const prepareMany = 64
 
 func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
@@ -377,8 +378,9 @@ func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, 
 	}
 }
 
-// before returns the version that an operation replaces, with its content if the new version keeps some JSON
-// members of it. A version that cannot be read does not prevent the write.
+// before returns the version that the operation o replaces. The version has its content if the new version keeps JSON
+// members of that content. If the content cannot be read, before returns the version without it: damage must not
+// prevent the write.
 func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) {
 	if o.follows != nil {
 		return o.follows.base, o.follows.err
@@ -395,10 +397,10 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 	return cm.engine.Find(ctx, o.kind, o.ID, false)
 }
 
-// unheard reports whether this process knows no version of a document. unheard does not first read what other processes
-// have made durable. An unconditional put needs no more: the log evaluates its precondition against all entries, and a
-// put that the log refuses has read them by then. A store with limits needs more, because a limit refuses a new
-// document before the log sees it: then unheard returns false.
+// unheard reports whether this process knows no version of a document. It does not first read the entries that other
+// processes have made durable. For an unconditional put, this is enough: the log evaluates the precondition of the put
+// against all entries, and if the log refuses the put, those entries have been read by then. It is not enough in a
+// store with limits, because a limit refuses a new document before the log sees the put: there unheard returns false.
 //
 // Measured with 4 processes of 16 goroutines that put: reading the new entries before each put blocked the log's mutex
 // for the goroutine that was writing.
@@ -466,8 +468,9 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 	return cm.preparePut(o, p, values, &old, hint, now)
 }
 
-// preparePut prepares the operation o, a put that replaces the version old, and stores the result in p. The
-// LSN of old is 0 if there is no version.
+// preparePut prepares the operation o, a put that replaces the version old, and stores the result in p. The LSN of old
+// is 0 if there is no version. hint is the Hint of the put's precondition, 0 for none. now is the time of the put. The
+// encoded bytes are stored in values.
 func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.Version, hint uint64,
 	now time.Time) error {
 	found, previous := old.LSN != 0, old.LSN

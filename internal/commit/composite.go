@@ -64,8 +64,9 @@ func (j *Joint) Compose(a, prev *assembly.Assembly) error {
 }
 
 // Dimension returns the dimension of the store's vectors; the composite ignores members whose embedding has another
-// dimension. The holder of flush.lock must not wait for goroutines that search for the dimension, because they may wait
-// for that lock.
+// dimension. If the caller holds flush.lock, or the store is switching to another model, Dimension does not search for
+// the dimension, and returns 0 if it is not known. The reason: the holder of flush.lock must not wait for other
+// goroutines that search for the dimension, because they may wait for flush.lock.
 func (j *Joint) Dimension() (int, error) {
 	if j.Held == nil && !j.model.Switching() {
 		dim, _, err := j.st.vectors.Dimension(j.ctx)

@@ -36,8 +36,9 @@ func (c *Conditions) Any() bool {
 // absence reports whether there is a condition that a document does not exist.
 func (c *Conditions) absence() bool { return c.Absent || c.Version != nil && *c.Version == 0 }
 
-// inherit copies the conditions of an earlier operation on the same id, which this operation replaces in the
-// commit. Only one of the two operations has conditions.
+// inherit moves to c the conditions of an earlier operation on the same id, which are in before: c's operation
+// replaces the earlier one in the commit. Only one of the two operations has conditions on the version. inherit also
+// copies the session if c has none.
 func (c *Conditions) inherit(before *Conditions) {
 	if before.Any() {
 		c.Version, c.Absent, c.Modified = before.Version, before.Absent, before.Modified

@@ -28,7 +28,7 @@ func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, id string,
 	})
 }
 
-// DeleteDocument deletes a document of such a kind (see PutDocument). If the id has no document, the error is
+// DeleteDocument deletes a document of a kind that PutDocument can write. If the id has no document, the error is
 // errs.ErrNotFound.
 func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id string) error {
 	_, err := cm.document(ctx, k, id, func(was *engine.Version) (DocumentChange, error) {

@@ -6,16 +6,17 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// interest watches the log for entries that a commit excludes. One interest serves all runs of the function of a
-// transaction.
+// interest watches the log for entries that must not be added before a commit. One interest serves all runs of the
+// function of a transaction.
 //
-// To use an interest, catch up with the log, get its precondition, and then call wal's AnyAhead with Matches, before
-// looking at what is excluded. If AnyAhead reports an entry, the precondition does not exclude it. In this order, an
-// entry that is applied meanwhile either makes the precondition fail, or is in the state when AnyAhead returns.
+// To use an interest, catch up with the log, get the interest's precondition, then call wal's AnyAhead with Matches,
+// and then look for what must not exist. If AnyAhead reports an entry, the precondition does not exclude that entry.
+// In this order, an entry that is applied meanwhile either makes the precondition fail, or is in the state when
+// AnyAhead returns.
 type interest struct{ *state.Interest }
 
-// precondition returns the precondition that no entry which the interest matches is added to those that were applied
-// before the call.
+// precondition returns the precondition that no entry was added that matches the interest, besides the entries that
+// were applied before the call.
 func (i interest) precondition() wal.Precondition {
 	return wal.Precondition{Key: i.Key(), LSN: i.Newest()}
 }
@@ -53,7 +54,7 @@ func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	return tx.See(p.Key, p.LSN)
 }
 
-// endInterests ends the watches that a transaction has begun.
+// endInterests ends the interests in list, which a transaction has begun.
 func (cm *Committer) endInterests(list []interest) {
 	for _, i := range list {
 		cm.engine.State().Unobserve(i.Interest)

@@ -74,15 +74,15 @@ func (tx *Tx) latest(ctx context.Context, k *engine.Kind, id string) (engine.Ver
 }
 
 // mayFollow reports whether a put depends on nothing but the version before it. That is so if puts call no embedder,
-// and the store has no damage, no assemblies, no limits, and no recorded embedding model.
+// and the store has no damage, no assemblies and no limits, and has never changed its embedding model.
 func (cm *Committer) mayFollow() bool {
 	return !cm.embeds && cm.engine.Log().Damage() == nil && !cm.engine.State().Grouped() &&
 		counts.LimitsOf(cm.engine.Settings().Now()) == nil && cm.vectors.Model().Since == 0
 }
 
-// ahead returns the newest version of a memory, if the version is in the log and not applied yet; otherwise ok is
-// false. If that version is a deletion, or part of a batch with other entries, a caller could learn of entries that may
-// not become durable: then ahead waits until the version is durable, and ok is false.
+// ahead returns the newest version of a memory, if this version is in the log and not applied yet; otherwise ok is
+// false. ok is also false if the newest entry of the memory is a deletion, or part of a batch with other entries.
+// ahead then waits until the entry is durable: otherwise a caller could learn of entries that never become durable.
 func (tx *Tx) ahead(key string) (v engine.Version, ok bool, err error) {
 	log := tx.cm.engine.Log()
 	e, sole, ok := log.Ahead(tx.ctx, key)
@@ -99,15 +99,15 @@ func (tx *Tx) ahead(key string) (v engine.Version, ok bool, err error) {
 	return v, false, log.Settle(tx.ctx, e.LSN)
 }
 
-// follow makes the put of the transaction depend on the version that it has read.
+// follow makes the transaction's only put depend on the memory version that the transaction has read.
 func (tx *Tx) follow() {
 	if len(tx.ops) == 1 && tx.follows.key != "" {
 		tx.ops[0].follows = &tx.follows
 	}
 }
 
-// followed returns the version that may not be durable yet on which the only operation of a commit is based;
-// nil if the commit is based on durable versions.
+// followed returns the follow of the only operation of a commit: the version that the operation is based on, which may
+// not be durable yet. It returns nil if the operation has no follow, or if there are several operations.
 func followed(ops []Op) *follow {
 	if len(ops) != 1 {
 		return nil

@@ -23,9 +23,9 @@ import (
 // repair of the log, and if it is older than everything in the archive. An entry that replaces or deletes it would
 // destroy the last copy. So a copy goes into the log first, see package record.
 
-// keptTogether is the maximum number of bytes of copies of replaced versions that go into the same batch as the entries
-// that replace them, if the batch has room. More copies go into batches before it: copies change nothing, and the batch
-// must not become too large.
+// keptTogether is the maximum number of bytes of copies of replaced versions that go into the same batch as the
+// entries that replace these versions, if the batch has room. Further copies go into earlier batches, so that the
+// batch does not become too large. This is safe, because copies change nothing.
 const keptTogether = 1 << 20
 
 // predecessor is a version that an entry replaces or deletes.
@@ -34,9 +34,11 @@ type predecessor struct {
 	at  wal.LSN
 }
 
-// keep returns additional entries: copies of the versions that entries replace and of which only document files still
-// have the content. The copies must be written before entries, so that the history keeps these versions. held is not
-// nil if the caller holds flush.lock.
+// keep returns additional entries for the batch that consists of entries: copies of the versions that the batch
+// replaces and of which only document files still have the content. The history keeps these versions only if the
+// copies are written before the batch, or first in it. If the copies do not fit into the batch, keep writes them
+// itself, in batches of their own, and returns only those that it has not written. held is not nil if the caller holds
+// flush.lock.
 func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Entry) ([]wal.Entry, error) {
 	var due []predecessor
 	var reach *wal.Reach
@@ -200,8 +202,8 @@ func (cm *Committer) raise(ctx context.Context, held *wal.Held, f wal.Features) 
 	return err
 }
 
-// unkept adds a remedy to an error of writing a copy of a replaced version: to remove the document without a
-// copy.
+// unkept adds a remedy to the error that the disk has no room for a copy of a replaced version: to remove the document
+// without a copy. It returns any other error, and nil, unchanged.
 func unkept(err error) error {
 	if !errors.Is(err, errs.ErrDiskFull) { // also if err is nil
 		return err

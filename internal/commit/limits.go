@@ -16,8 +16,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// demandsOf returns by how much the prepared operations increase the numbers and sizes that limits bound: one demand
-// for each session that grows, and then the demand of the whole store, if it grows.
+// demandsOf returns the increases of the numbers and sizes of memories that the prepared operations cause and that
+// limits apply to: first one Demand for each session that grows, if the limits l limit sessions, and then the Demand
+// of the whole store, if the store grows.
 func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 	all, in := counts.Sum{}, map[string]counts.Sum{}
 	for i := range ops {
@@ -94,8 +95,8 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	return ops, nil
 }
 
-// sums describes the numbers and sizes of memories that look has stored in the demands (Demand.Have). They are as of
-// some moment between the log positions at and to.
+// sums describes the numbers and sizes of memories that Committer.look has stored in the demands (Demand.Have). These
+// numbers and sizes are as of some moment between the log positions at and to.
 type sums struct {
 	at, to wal.LSN
 	// for each demand, the running totals of puts (Counts.PutTotals) in its session or in the store, read before Have
@@ -123,9 +124,10 @@ func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, e
 	return s, err
 }
 
-// inTurn calls look. If evicts is set and memories must be evicted, it first waits until no other commit evicts,
-// and keeps others from evicting until this commit ends. Then it calls look again, to see what other commits have
-// changed meanwhile.
+// inTurn calls look. If evicts is true and memories must be evicted, it first waits for the turn that the demands need
+// (counts.Turn): a turn beside other commits of this process that also evict or, if the store already exceeds a limit,
+// a turn alone. This commit keeps the turn until it ends. If inTurn had to wait, or has a turn alone, it calls look
+// again, to see what other commits have changed meanwhile.
 func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand, evicts bool) (sums, error) {
 	for {
 		s, err := cm.look(ctx, list)
@@ -215,8 +217,8 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	return ops, nil
 }
 
-// busyError means that other commits are evicting memories, so this commit has to read the counts again.
-// refusal is the error to return if that takes too long.
+// busyError means that other commits are evicting memories, so this commit has to read the counts again. refusal is
+// the error that the commit returns if this takes too long.
 type busyError struct{ refusal error }
 
 func (e *busyError) Error() string { return "other commits are making room: " + e.refusal.Error() }

@@ -28,8 +28,9 @@ type Part struct {
 	Err    error // the result: why the part was not committed, nil if it was
 }
 
-// CommitParts commits the parts that can be committed, in few commits, and sets the result in each part. A part that
-// does not fit, or whose document another writer changed meanwhile, does not prevent the others.
+// CommitParts commits the parts that can be committed, in few commits, and sets the result in each part (Part.Err). If
+// a part is too large for a commit, or if another writer changed its document meanwhile, the other parts are committed
+// nevertheless.
 func (cm *Committer) CommitParts(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {
 		n, bytes := 0, 0

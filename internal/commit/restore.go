@@ -34,7 +34,7 @@ type Restored struct {
 	Since wal.LSN
 }
 
-// RefusedError reports that a document cannot be restored as it was.
+// RefusedError reports that a Restoration cannot restore or delete one of its documents. Err is the reason.
 type RefusedError struct {
 	Index int // index of the document, in the order of Restoration.Add; -1: the document that Add refuses
 	Err   error
@@ -47,9 +47,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // program does not know. Two things are not restored: an expiry in the past, with which the memory would be deleted at
 // once, and an embedding by a previous model of the store.
 //
-// The rules of other commits apply. An assembly never names a deleted memory, and its composite is that of its members:
-// if an assembly would change along with a memory, and is not restored itself, the memory is refused and the assembly
-// is not changed. Limits refuse; they evict nothing.
+// The rules of other commits apply. An assembly never names a deleted memory, and its composite is that of its
+// members: if an assembly would change along with a memory, and is not restored itself, the memory is refused and the
+// assembly is not changed. A commit that would exceed a limit is refused; a Restoration evicts no memories.
 type Restoration struct {
 	cm       *Committer
 	docs     []*Restored
@@ -71,8 +71,8 @@ type Effects map[string]counts.Sum
 // Change adds delta, in which numbers may be negative, to the effects on a session.
 func (e Effects) Change(session string, delta counts.Sum) { e[session] = e[session].Plus(delta) }
 
-// demands adds the effects in other to the effects in e, and leaves e unchanged. It returns the sums that grow, as
-// demands to be compared with the limits. The demand of the whole store is last.
+// demands returns the demands of the effects in e and other together, to be compared with the limits l: one for each
+// session that grows, and last the demand of the whole store, if the store grows. It does not change e.
 func (e Effects) demands(other Effects, l *counts.Limits) (list []*counts.Demand) {
 	all, in := counts.Sum{}, maps.Clone(e)
 	for s, sum := range other {
@@ -155,8 +155,9 @@ func (r *Restoration) Add(d *Restored) (bool, error) {
 	return true, nil
 }
 
-// adapted parses a document without the parts that a Restoration does not restore. It returns the parsed document and
-// its bytes.
+// adapted returns the document d.Doc, parsed and as bytes, without what a Restoration does not restore: an expiry in
+// the past, and an embedding by a previous model. An assembly with a composite embedding by a previous model is an
+// error.
 func (r *Restoration) adapted(d *Restored) (engine.Parsed, []byte, error) {
 	p, err := d.Kind.Parse(d.Doc, d.ID)
 	if err != nil {
@@ -215,7 +216,8 @@ type RestoreOptions struct {
 func (r *Restoration) Effects() Effects { return r.effects }
 
 // Commit commits the documents that were added. The error is a *RefusedError for a document that cannot be restored,
-// and errs.ErrConflict if a document was changed since it was read. Commit returns the position of the first entry.
+// and errs.ErrConflict if a document was changed since it was read. Commit returns the position of the first
+// document's entry.
 func (r *Restoration) Commit(ctx context.Context, o RestoreOptions) (wal.LSN, error) {
 	cm := r.cm
 	if err := cm.pace.Pressure(ctx, func() int64 { return int64(r.size) }); err != nil {
@@ -280,8 +282,10 @@ func (r *Restoration) fitVectors(ctx context.Context, _ *RestoreOptions, b *wal.
 	return nil
 }
 
-// goAlong adds to the batch the changes of assemblies that keep them consistent with the memories, as
-// prepareAlong does in other commits.
+// goAlong adds to the batch b what keeps assemblies consistent with the memories that the commit restores or deletes:
+// preconditions, and the changes of assemblies that a later commit restores (RestoreOptions.Later). If any other
+// assembly would have to change, the error is a *RefusedError for the memory. goAlong also checks the members of the
+// assemblies that this commit restores.
 func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Batch) error {
 	cm := r.cm
 	assemblies := cm.engine.Kinds().Assemblies
@@ -339,8 +343,8 @@ func (e *RestsError) Error() string {
 		human.Quote(e.Assembly))
 }
 
-// members returns an error unless all members of the i-th document, an assembly, exist and are as they were when the
-// assembly's composite was computed.
+// members returns an error unless all members of the i-th document, an assembly, exist after the commit, and the
+// composite embedding of the restored version still matches the members.
 func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	d, p := r.docs[i], &r.contents[i]
 	moved := ""
@@ -428,8 +432,9 @@ func (r *Restoration) keepLimits(ctx context.Context, o *RestoreOptions, b *wal.
 	return nil
 }
 
-// places adds preconditions that no existing document's path excludes those of the created documents, for kinds whose
-// documents are in folders. The caller must call each function in ends, to release what the preconditions hold.
+// places adds to the batch the preconditions that no document exists whose path excludes the path of a document that
+// the commit creates. It does so for kinds whose documents are in folders. The caller must call each function in ends,
+// to release what the preconditions hold.
 func (r *Restoration) places(ctx context.Context, b *wal.Batch) (ends []func(), err error) {
 	for _, k := range r.cm.engine.Kinds().All {
 		if !k.Tree() {

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Write commits operations on the condition that the versions in seen are still the newest. Committer.Commit
-// is a Write.
+// Write is a function that commits operations on the condition that the versions in seen are still the newest.
+// Committer.Commit is a Write.
 type Write func(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error
 
 // Tx reads and writes several documents in one commit. It is used by one goroutine, in the function of Transact.
@@ -131,8 +131,8 @@ func (tx *Tx) admitted(id string, v engine.Version) (memstore.Memory, error) {
 	return tx.cm.engine.Decode(id, v)
 }
 
-// Assembly returns an assembly, including one that the transaction has written. The latter is returned as it was
-// passed, without what the commit adds.
+// Assembly returns an assembly, including one that the transaction has written. An assembly that the transaction has
+// written is returned as it was passed to the transaction, without what the commit adds.
 func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
 	k := tx.cm.engine.Kinds().Assemblies
 	if i, ok := tx.wrote[k.Key(id)]; ok {
@@ -148,7 +148,8 @@ func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
 	return tx.cm.engine.DecodeAssembly(id, v)
 }
 
-// Load reads a document that the transaction has not written, and records what it read.
+// Load reads a document that the transaction has not written, and records the version that it read, or that there is
+// none. If the document does not exist or has expired, the error matches errs.ErrNotFound.
 func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
 		return engine.Version{}, err
@@ -229,7 +230,7 @@ func (tx *Tx) Suits(name string) error {
 	return tx.See(state.ModelKey, model.LSN)
 }
 
-// Delete deletes a memory. An unknown id is ErrNotFound.
+// Delete deletes a memory. If no memory has this id, the error matches errs.ErrNotFound.
 func (tx *Tx) Delete(id string, c Conditions) error {
 	if _, err := tx.Get(id); err != nil {
 		return err
@@ -246,7 +247,8 @@ func (tx *Tx) DeleteAll(ids ...string) {
 }
 
 // PutAssembly writes an assembly with the transaction, and returns it. An empty id is replaced by a new one. Memories
-// that the transaction has put are valid members; those that it deletes later are removed from the assembly.
+// that the transaction has put are valid members; members that the transaction deletes later are removed from the
+// assembly.
 func (tx *Tx) PutAssembly(a assembly.Assembly, c Conditions) (assembly.Assembly, error) {
 	a = *a.Clone()
 	if a.ID == "" {
@@ -265,7 +267,8 @@ func (tx *Tx) PutAssemblyAt(a *assembly.Assembly, c Conditions) {
 	tx.add(Op{Group: true, ID: a.ID, Assembly: a, Conds: c})
 }
 
-// DeleteAssembly deletes an assembly, not its members. An unknown id is ErrNotFound.
+// DeleteAssembly deletes an assembly, and keeps its members. If no assembly has this id, the error matches
+// errs.ErrNotFound.
 func (tx *Tx) DeleteAssembly(id string) error {
 	if _, err := tx.Assembly(id); err != nil {
 		return err

@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// turns orders the writers of one document in this process that have met a conflict: from then on they try one at a
-// time, and an unconditional put waits for them. A turn is only an optimization: no write depends on it for
-// correctness. A writer waits for a turn for at most mostTurn, so that a transaction whose function waits for another
-// write of the same document does not wait for itself.
+// turns orders, for each document, the writers in this process that have met a conflict: these writers then try one at
+// a time, and an unconditional put of the document waits for them. A turn is only an optimization: no write depends on
+// it for correctness. A writer waits for a turn for at most mostTurn. So a transaction whose function waits for
+// another write of the same document does not wait for itself.
 type turns struct {
 	mu   sync.Mutex
 	of   map[string]*waiters

@@ -21,8 +21,9 @@ func hasVectors(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return o.Memory != nil && len(o.Memory.Embedding) > 0 })
 }
 
-// RefreshVector replaces a vector by an older embedding model, in a memory that is about to be written, by the current
-// vector, or removes it. Such a vector was decoded with the memory, or is the stored vector; the caller has not set it.
+// RefreshVector handles a vector by an older embedding model in a memory that is about to be written: it replaces the
+// vector by the current vector, or removes it. Such a vector was decoded with the memory, or is the stored vector; the
+// caller has not set it.
 func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Model) error {
 	m := o.Memory
 	if model.Since == 0 || m == nil || len(m.Embedding) == 0 || o.Derived || o.EmbeddedHere {

@@ -73,8 +73,8 @@ func (w *weigher) of(v reflect.Value) (n int64) {
 	return 8 // a number
 }
 
-// some returns the sum of the sizes of n values, at most weighLimit. sizeOf returns the size of value i. If
-// weighMost values have been measured in all, some extrapolates from the values that it has measured.
+// some returns the sum of the sizes of n values, at most weighLimit. sizeOf returns the size of value i. As soon as
+// weighMost values have been measured in all, the sum is extrapolated from the measured values.
 func (w *weigher) some(n int, sizeOf func(i int) int64) (sum int64) {
 	for i := range n {
 		if w.left <= 0 {

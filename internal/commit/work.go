@@ -57,10 +57,10 @@ type Clock interface {
 	Now() (now, doubted time.Time)
 }
 
-// ConfirmExpired is called for a document that has expired by the system clock. If it has not expired by the clock c,
-// the error is a *errs.ConflictError: the system clock may have been set ahead, and a write must not treat the document
-// as missing for that reason alone. version is the newest version of the document, and expires is the time at which it
-// expires.
+// ConfirmExpired returns nil if a document that has expired by the system clock has also expired by the clock c. If
+// not, the error is a *errs.ConflictError: the system clock may have been set ahead, and a write must not treat the
+// document as missing for that reason alone. version is the newest version of the document, and expires is the time at
+// which it expires.
 func ConfirmExpired(c Clock, id string, version wal.LSN, expires time.Time) error {
 	if now, _ := c.Now(); !now.Before(expires) {
 		return nil

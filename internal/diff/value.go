@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Parse parses JSON. It keeps the text of numbers unchanged.
+// Parse decodes a JSON document as package json does, except for numbers: each becomes a json.Number, with its text
+// unchanged.
 func Parse(doc []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()

@@ -39,7 +39,7 @@ func Look(eng *engine.Engine) (Space, error) {
 }
 
 // Watch logs and sends an event when the space becomes low, and sends another event when there is enough space again.
-// It does nothing if the previous check was less than every ago.
+// It does nothing if the previous check was less than one second ago (see every).
 func Watch(eng *engine.Engine) {
 	now := eng.Env().Clock()
 	eng.Health().Mu.Lock()

@@ -136,9 +136,10 @@ func (c *cached) version() Version {
 	return v
 }
 
-// Written adds a memory that this process has just put to the cache. m is the memory as it was prepared. doc is the
-// encoded document; the caller must not change doc any more. swaps is the result of State.Swaps before the entry was
-// appended: if it were read later, the overlay might already have dropped a newer version of another process.
+// Written adds a memory that this process has just put to the cache. m is the memory as it was prepared, and e is its
+// log entry. doc is the encoded document; the caller must not change doc any more. swaps is the result of State.Swaps
+// before the entry was appended: if it were read later, the overlay might already have dropped a newer version of
+// another process.
 func Written(eng *Engine, m *memstore.Memory, doc []byte, e *wal.Entry, swaps uint64) {
 	if !eng.caches(doc) {
 		return

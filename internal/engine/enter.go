@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// folders returns the names of the folders in a store, except wal/, which the log creates, and working/, which
-// the first scope of working memory creates.
+// folders returns the names of the folders that every store has, except wal/, which the log creates. It omits folders
+// that are created when they are first needed: working/, and the folder of a kind whose documents require a feature.
 func folders() (names []string) {
 	for _, k := range kind.Kinds {
 		if k.Feature == 0 { // else the first document creates it
@@ -145,7 +145,7 @@ func (eng *Engine) emptied() bool {
 	return true
 }
 
-// hasLog reports whether the store's folder contains a log.
+// hasLog reports whether the store's folder contains a log: the lock file or a segment in wal/.
 func (eng *Engine) hasLog() bool {
 	wal := filepath.Join(eng.env.Dir, "wal")
 	if _, err := eng.env.FS.Stat(filepath.Join(wal, "open.lock")); err == nil {
@@ -158,7 +158,8 @@ func (eng *Engine) hasLog() bool {
 	})
 }
 
-// foreign returns an error if the folder contains the memories of another system.
+// foreign returns an error if the folder contains the memories of another system. It also records the kinds of
+// documents whose folders are missing: see lacks.
 func (eng *Engine) foreign() error {
 	names, err := vfs.ReadRoot(eng.env.FS, eng.env.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

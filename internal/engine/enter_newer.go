@@ -33,8 +33,8 @@ func (eng *Engine) newerVectors() error {
 	return nil
 }
 
-// NamedUUID returns the UUID of the store that the index contains. It returns false if the index is missing or
-// unreadable.
+// NamedUUID returns the UUID of the store that is recorded in the index file. It returns false if the index is missing
+// or unreadable.
 func (eng *Engine) NamedUUID() (id [16]byte, ok bool) {
 	t, err := table.Open(eng.env.FS, eng.env.Dir, index.BaseName, index.Schema())
 	if err != nil {

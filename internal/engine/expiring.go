@@ -68,7 +68,7 @@ func (x *Expiring) Apply(_ context.Context, set *index.Set, e *wal.Entry) error 
 		return err
 	}
 	if line, err = index.ParseLine(x.buf); err != nil {
-		return fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
+		return fmt.Errorf("%w: the index line of %s is invalid: %w", errs.ErrCorrupt, human.Quote(id), err)
 	}
 	if !line.ExpiresAt.IsZero() {
 		x.over[id] = true

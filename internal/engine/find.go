@@ -163,8 +163,8 @@ var (
 // the fewest system calls.
 const glanceMost = 1 << 20
 
-// Read reads the version of a document at a place in the log or in the document's file. It reads the content only if
-// doc is true. If the file does not contain that version, the error is ErrMismatch.
+// Read reads the version of a document that place describes, from the log or from the document's file. It reads the
+// content only if doc is true. If the file does not contain that version, the error is ErrMismatch.
 func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Place, doc bool) (Version, error) {
 	if place.InLog {
 		return eng.readLog(ctx, k, id, place.Version, doc)

@@ -104,7 +104,7 @@ func (f *Follower) lock(ctx context.Context) error {
 	return f.mu.Lock(ctx)
 }
 
-// tryLock is lock for a caller that does not wait. It reports whether no other goroutine uses the follower.
+// tryLock does what lock does, but does not wait. It returns false if another goroutine uses the follower.
 func (f *Follower) tryLock() bool {
 	f.once.Do(f.init)
 	return f.mu.TryLock()

@@ -118,7 +118,8 @@ type space struct {
 // ProblemsShown is the maximum number of problems of one kind that Health names.
 const ProblemsShown = 3
 
-// UpdateSettings changes config.json. It takes flush.lock.
+// UpdateSettings changes config.json. The function change gets the present settings and modifies them; if it returns
+// an error, nothing is changed. UpdateSettings takes flush.lock.
 func (eng *Engine) UpdateSettings(ctx context.Context, change func(*settings.Config) error) error {
 	held, err := eng.log.LockFlush(ctx)
 	if err != nil {

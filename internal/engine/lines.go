@@ -333,7 +333,8 @@ func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 	}
 }
 
-// lines yields the lines of a kind from the index files set.
+// lines yields the lines of kind k in the index files of set that have the prefix and the session of the filters and
+// come after f.After. It applies no other filter.
 func lines(set *index.Set, k *Kind, f Filters) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		section, span := k.Section, index.Span{Prefix: f.Prefix}
@@ -370,7 +371,8 @@ func lines(set *index.Set, k *Kind, f Filters) iter.Seq2[Item, error] {
 			}
 			if err == nil {
 				if it.Line, err = index.ParseLine(line); err != nil {
-					err = fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(it.ID), err)
+					err = fmt.Errorf("%w: the index line of %s is invalid: %w", errs.ErrCorrupt, human.Quote(it.ID),
+						err)
 				}
 			}
 			if !yield(it, err) {

@@ -34,7 +34,8 @@ func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error)
 	return v, nil
 }
 
-// Decode decodes a version into a memory.
+// Decode decodes v, a version of the memory id, into a memory. An error means that the stored bytes are damaged, or
+// that they have a newer format (errs.ErrNewerFormat).
 func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 	m, err := memstore.Decode(v.Doc,
 		memstore.DecodeOptions{Limits: kind.Stored, Location: eng.env.NaiveTimes, ID: id, Owned: !eng.caches(v.Doc)})
@@ -67,7 +68,7 @@ func (eng *Engine) undecoded(k *Kind, id string, pos wal.LSN, err error) error {
 		&errs.CorruptionError{Path: k.File(id), LSN: pos, Offset: -1, Err: err})
 }
 
-// DecodeAssembly decodes a version into an assembly.
+// DecodeAssembly decodes v, a version of the assembly id, into an assembly. Errors are as for Decode.
 func (eng *Engine) DecodeAssembly(id string, v Version) (assembly.Assembly, error) {
 	a, err := assembly.Decode(v.Doc,
 		assembly.DecodeOptions{Limits: kind.StoredAssembly, Location: eng.env.NaiveTimes, ID: id})

@@ -90,7 +90,7 @@ func (m *machine) Agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error
 	return state.Agrees(set, end.LSN, chain)
 }
 
-// hasFiles reports whether the store has a file of any document.
+// hasFiles reports whether the folder of any kind has a file whose name is that of a document.
 func (eng *Engine) hasFiles() (bool, error) {
 	for _, k := range eng.kinds.All {
 		if eng.lacks(k.Kind) {

@@ -170,10 +170,12 @@ func (eng *Engine) Target(store uuid.UUID, mark wal.Mark) index.Target {
 // OffsetsDamaged reports that the offsets of an index file are damaged. Look-ups search the file from then on, and the
 // next flush writes the offsets again.
 func (eng *Engine) OffsetsDamaged(path string, err error) {
-	eng.env.Logger.Warn("the offsets of the index are damaged: look-ups search until the next flush writes them again",
+	eng.env.Logger.Warn("the offsets of the index are damaged: look-ups are slower, because they search the index, "+
+		"until the next flush writes the offsets again",
 		"path", path, "err", err)
 	eng.env.Event(env.Event{Kind: env.EventCorruption, Path: path, Err: err,
-		Note: "look-ups search the index until the next flush writes these offsets again"})
+		Note: "look-ups are slower, because they search the index, until the next flush writes the offsets of the " +
+			"index again"})
 }
 
 // Tables identifies the files of an index: equal values mean the same files.

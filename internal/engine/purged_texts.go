@@ -62,9 +62,9 @@ func TextOf(p *Parsed, doc []byte) string {
 	return string(doc)
 }
 
-// CheckText returns an *errs.PurgedError if the text was purged, and nil if the document may have it. A document may
-// keep the text of its newest version. If that version can no longer be read, the document may have any purged text,
-// unless the document or one of its versions was purged.
+// CheckText returns an *errs.PurgedError if a text was purged and the document id may not have it; otherwise nil. A
+// document may keep the text of its newest version. If that version can no longer be read, the document may have any
+// purged text, unless the document or one of its versions was purged.
 func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(id), text) {

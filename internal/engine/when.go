@@ -19,8 +19,8 @@ type Times func(ctx context.Context, f *Filters, limit int) (ids []string, ok bo
 // memories is as fast.
 const timesLeast = 10_000
 
-// chosen yields ids in the order of listings. These include the ids of all memories that pass the filters; some
-// memories may not pass, and the caller checks each.
+// chosen yields the ids of all memories that pass the filters, and possibly of others, in the order of listings. The
+// caller checks each memory.
 func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, error] {
 	if f.Sort != nil {
 		return func(yield func(string, error) bool) {

@@ -40,8 +40,9 @@ type writing struct {
 	size  int64         // size of wal/writers when table was read
 }
 
-// setWriter sets the writer to which this handle attributes its entries. If w is nil, the writer is unknown and entries
-// have no writer. If the fields for host and process are empty, setWriter fills them in.
+// setWriter sets the writer to which this handle attributes its entries. If w is nil, the writer is unknown and
+// entries have no writer. Each of the fields for host, process and start time that is empty in w gets the value of
+// this handle.
 func (eng *Engine) setWriter(w *writer.Writer) {
 	if w == nil {
 		eng.writing.self.Store(nil)
@@ -50,8 +51,8 @@ func (eng *Engine) setWriter(w *writer.Writer) {
 	eng.writing.self.Store(eng.described(*w, writer.Writer{}))
 }
 
-// described returns a copy of w. Empty fields are filled from base, and the copy names the host and process of this
-// handle.
+// described returns a copy of w. Empty fields are filled from base. If the host, the process or the start time is
+// empty in w and in base, the copy has that of this handle.
 func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 	host := eng.env.FS.Host()
 	w.Program = cmp.Or(w.Program, base.Program)
@@ -166,7 +167,8 @@ func deletes(b *wal.Batch) bool {
 	return !slices.ContainsFunc(b.Entries, func(e wal.Entry) bool { return !e.Delete })
 }
 
-// explain commits the entry that maps a number to a writer, and returns that number. It returns 0 if the store cannot
+// explain commits the entry that maps a number to a writer, and returns that number. frees reports whether the
+// caller's batch frees space, so that the entry may use the log's reserve, too. explain returns 0 if the store cannot
 // record writers now, because a write must not fail for that reason.
 func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (uint32, error) {
 	first := eng.log.Features()&wal.FeatureWriters == 0 // then nothing is explained yet

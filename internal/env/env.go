@@ -111,8 +111,9 @@ func (e *Env) Sleep(ctx context.Context, d time.Duration) error {
 	return vfs.Sleep(ctx, d)
 }
 
-// StateFolder returns this program's folder in the folder where the programs of this user keep their state. It returns
-// "" if the user has no home folder.
+// StateFolder returns this program's folder in the folder where the programs of this user keep their state. get
+// returns the value of an environment variable, and system is the name of the operating system (runtime.GOOS).
+// StateFolder returns "" if the user has no home folder.
 func StateFolder(get func(string) string, system string) string {
 	const own = "varve"
 	if base := get("XDG_STATE_HOME"); filepath.IsAbs(base) {

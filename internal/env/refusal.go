@@ -16,7 +16,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// IOError returns a system error with additional information: the action, the path, and a matching sentinel error.
+// IOError returns err with the action doing, the path, and a matching sentinel error: ErrDiskFull, ErrPermission or
+// ErrTooManyFiles of package errs, if one matches. For a full disk or a refused access it also adds the cause: see
+// Explain. It returns nil if err is nil.
 func (e *Env) IOError(doing, path string, err error) error {
 	switch {
 	case err == nil:
@@ -35,7 +37,8 @@ func (e *Env) IOError(doing, path string, err error) error {
 	return e.Explain(err)
 }
 
-// Explain returns a system error with the cause of the refusal and a remedy.
+// Explain returns err with the cause and a remedy, if err means that the disk is full or that the system refused an
+// access. It returns any other error unchanged, and nil if err is nil.
 func (e *Env) Explain(err error) error {
 	switch {
 	case err == nil:
@@ -48,8 +51,8 @@ func (e *Env) Explain(err error) error {
 	return err
 }
 
-// ExplainWith does the same as Explain, for a file that may also be in the folder other. The store only reads that
-// folder.
+// ExplainWith does the same as Explain, also for an error at a file in the folder other. This folder is outside the
+// store, and the store only reads it.
 func (e *Env) ExplainWith(err error, other string) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && places.Within(pe.Path, other) {
 		at := *e
@@ -71,8 +74,8 @@ func (e *Env) explainFull(err error) error {
 	return vfs.Full(e.FS, path, err)
 }
 
-// explainRefusal finds the cause of a refusal in the file itself or in its folder: the mount, a flag, the owner, or the
-// mode.
+// explainRefusal returns err, a refused access, with its cause: the mount, a flag, the owner or the mode. It examines
+// the file, and the folders above the file up to the folder that contains the store.
 func (e *Env) explainRefusal(err error) error {
 	var told *errs.PermissionError
 	if errors.As(err, &told) {
@@ -150,9 +153,9 @@ func (e *Env) describe(p *errs.PermissionError, path string) (vfs.Info, bool) {
 	return info, true
 }
 
-// refuses returns the reason why the user with the id you cannot write the file or folder at path, and the command
-// or advice that fixes this. reason is "" if this file is not the cause. info describes the file, and root
-// describes the store's folder dir. The command in fix changes only this file: because of one file, it must not
+// refuses returns the reason for which a user cannot write the file or folder at path, and in fix the command or
+// advice that helps. you is the user's id. reason is "" if this file is not the cause. info describes the file. root
+// describes dir, the store's folder. The command in fix changes only this file, because one file is no reason to
 // change the owner or the mode of a whole store.
 func refuses(dir, path string, info, root *vfs.Info, you int, flags vfs.Flags) (reason, fix string) {
 	change := "chattr -i "
@@ -219,8 +222,8 @@ func quotePath(path string) string {
 	return path
 }
 
-// Passing reports whether an error means that something could not be read now, although it may be neither damaged nor
-// missing: too many files are open, a cable is loose, or the format is newer.
+// Passing reports whether err is a failure to read that proves neither damage nor a missing file: an error of the
+// system other than fs.ErrNotExist (too many open files, a loose cable), or errs.ErrNewerFormat.
 func Passing(err error) bool {
 	var no syscall.Errno
 	return errors.Is(err, errs.ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)

@@ -136,8 +136,9 @@ func miswritten(name, op, value string) string {
 	return fmt.Sprintf("write %s%s%s; put a name with spaces or colons in quotes", name[:at], op, value)
 }
 
-// Texts returns the member and the values of a condition that only texts can satisfy: the member, or an element of its
-// list, must equal one of the values or begin with one. ok is false for all other conditions.
+// Texts returns the member and the values of a condition that only texts can satisfy. If begins is false, the member,
+// or an element of its list, must equal one of the values. If begins is true, it must begin with one of them. ok is
+// false for all other conditions.
 func (c *Cond) Texts() (name string, values []string, begins, ok bool) {
 	begins = c.op == "^="
 	if len(c.path) != 1 || !begins && c.op != "=" {
@@ -182,8 +183,8 @@ func (c *Cond) member(metadata map[string]any) (any, bool) {
 	return v, ok
 }
 
-// any reports whether a value satisfies op. If the value is a list, any reports whether one of its elements satisfies
-// op.
+// any reports whether a value satisfies the operator op with the condition's values. If the value is a list, any
+// reports whether one of its elements does.
 func (c *Cond) any(v any, op string) bool {
 	if list, ok := v.([]any); ok {
 		return slices.ContainsFunc(list, func(v any) bool { return c.one(v, op) })

@@ -29,7 +29,8 @@ func (c *Cond) Tally() *Tally {
 // mostNames is the maximum number of names of members that a Tally counts.
 const mostNames = 1000
 
-// Add counts the metadata of a memory.
+// Add counts the metadata of one memory: the names of its members, and the kinds of the values of the condition's
+// member.
 func (t *Tally) Add(metadata map[string]any) {
 	t.n++
 	count(t.names, metadata)
@@ -127,7 +128,8 @@ func (t *Tally) missing(name string) string {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-// usual returns the names sorted by count, the most frequent first.
+// usual returns the names sorted by their counts, the most frequent name first. Names with equal counts are in
+// alphabetical order.
 func usual(names map[string]int) []string {
 	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {
 		return cmp.Or(names[b]-names[a], strings.Compare(a, b))

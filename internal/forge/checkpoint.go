@@ -55,7 +55,7 @@ func ParseSlot(b []byte) (s Slot) {
 	return s
 }
 
-// Encode returns the slot with a valid checksum.
+// Encode returns the bytes of the slot, with a valid checksum.
 func (s Slot) Encode() []byte {
 	b := make([]byte, SlotSize)
 	le := binary.LittleEndian

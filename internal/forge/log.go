@@ -47,7 +47,8 @@ const (
 	kindDelete = 17
 )
 
-// Open finds the end of a store's log, beginning at the position in the newest checkpoint.
+// Open returns a Log that appends to the log of a store. It finds the end of the log by reading from the position in
+// the newest checkpoint.
 func Open(fsys vfs.FS, dir string) (*Log, error) {
 	s, err := Newest(fsys, dir)
 	if err != nil {
@@ -131,7 +132,8 @@ func (l *Log) Append(f Frame) segment.LSN {
 	return at
 }
 
-// seal sets the checksum in the header of a segment.
+// seal sets the checksum in the header of the frame with which b begins. number is the number of the segment that
+// contains the frame.
 func (l *Log) seal(b []byte, number uint64) { seal(l.Geometry, b, number) }
 
 func seal(geo segment.Geometry, b []byte, number uint64) {

@@ -29,19 +29,21 @@ const (
 	maxRelation = 768
 )
 
-// IsID reports whether an id is that of an entity or a relation.
+// IsID reports whether an id has the form of the ids that this package gives to the memories of entities and
+// relations.
 func IsID(id string) bool { return isEntityID(id) || IsRelationID(id) }
 
 func isEntityID(id string) bool {
 	return strings.HasPrefix(id, entityPrefix) || strings.HasPrefix(id, entityHashed)
 }
 
-// IsRelationID reports whether an id is that of a relation.
+// IsRelationID reports whether an id has the form of the ids that this package gives to the memories of relations.
 func IsRelationID(id string) bool {
 	return strings.HasPrefix(id, relationPrefix) || strings.HasPrefix(id, relationHashed)
 }
 
-// EntityID returns the id of the memory for the entity with a name.
+// EntityID returns the id of the memory that represents the entity with this name. The id contains the name, or a hash
+// if the name is long.
 func EntityID(name string) string {
 	if len(name) <= maxName {
 		return entityPrefix + name

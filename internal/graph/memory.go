@@ -40,8 +40,8 @@ const (
 // ID returns the entity's id.
 func (e *Entity) ID() string { return EntityID(e.Name) }
 
-// Memory returns the memory that represents a new entity. Its timestamp is t, which determines its place in
-// listings. extra has further members of the line, and may be nil.
+// Memory returns the memory that represents a new entity. The memory's timestamp is t, which determines the memory's
+// place in listings. extra has further members of the line, and may be nil.
 func (e *Entity) Memory(t time.Time, extra map[string]any) memstore.Memory {
 	m := memstore.Memory{ID: e.ID(), Timestamp: t, Metadata: map[string]any{
 		"category": EntityCategory, "key": e.Name, memberType: e.Type,
@@ -53,7 +53,8 @@ func (e *Entity) Memory(t time.Time, extra map[string]any) memstore.Memory {
 	return m
 }
 
-// Set sets the observations in m, the memory from which the entity was read. It leaves everything else in m unchanged.
+// Set sets the observations and the content of m, the memory from which the entity was read, to those of the entity.
+// It leaves everything else in m unchanged.
 func (e *Entity) Set(m *memstore.Memory) {
 	if m.Metadata == nil {
 		m.Metadata = map[string]any{}

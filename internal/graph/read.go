@@ -52,7 +52,7 @@ func Read(id string, doc []byte) (n Node, ok bool) {
 	return Node{}, false
 }
 
-// fields are the members of metadata.
+// fields has the members of a memory's metadata that describe an entity or a relation.
 type fields struct {
 	ok                            bool    // all members read so far have a form that this reader handles
 	has                           [4]bool // whether the member is present: key, from, to, relationType
@@ -85,7 +85,8 @@ func (r *reader) metadata(d *fields, name []byte) {
 	}
 }
 
-// object calls f for each member of an object, with the member's name. f must skip the member's value.
+// object calls f for each member of an object, with the member's name. f must skip the member's value. object sets
+// d.ok to false if it cannot read the object.
 func (r *reader) object(d *fields, f func(name []byte)) {
 	r.Space()
 	if !r.Take('{') {
@@ -148,7 +149,7 @@ func (r *reader) texts(ok *bool) []string {
 	return list
 }
 
-// time reads a time in the form in which the store writes it.
+// time reads a time in the form in which the store writes it. For any other text it sets *ok to false.
 func (r *reader) time(ok *bool) time.Time {
 	raw, simple := r.Str()
 	t, err := time.Parse(time.RFC3339Nano, string(raw))

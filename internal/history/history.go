@@ -51,7 +51,8 @@ type Version struct {
 	RedactedBy writer.Writer // writer that redacted the content; Number 0: unknown
 }
 
-// Decode returns the version's document as a Memory. For a deletion, the error is errs.ErrNotFound.
+// Decode returns the version's document as a Memory. For a deletion, the error is errs.ErrNotFound; for a redacted
+// version it is *errs.RedactedError.
 func (v *Version) Decode() (memstore.Memory, error) {
 	if v.Redacted {
 		return memstore.Memory{}, v.redactedError()
@@ -68,7 +69,8 @@ func (v *Version) Decode() (memstore.Memory, error) {
 	return *m, nil
 }
 
-// DecodeAssembly returns the version's document as an Assembly. For a deletion, the error is errs.ErrNotFound.
+// DecodeAssembly returns the version's document as an Assembly. For a deletion, the error is errs.ErrNotFound; for a
+// redacted version it is *errs.RedactedError.
 func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	if v.Redacted {
 		return assembly.Assembly{}, v.redactedError()
@@ -196,7 +198,7 @@ func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yie
 	return ctx.Err()
 }
 
-// standingVersion returns the current version v, which was read from the document's file, in the form of the history.
+// standingVersion returns v, the current version of a document, as a Version. v was read from the document's file.
 func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) Version {
 	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)),
 		ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
@@ -251,7 +253,8 @@ func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	return v, nil
 }
 
-// At returns one version of a document. If the version does not exist, the error is errs.NoVersionError.
+// At returns one version of a document. If the version does not exist, the error is *errs.NoVersionError; if it was
+// redacted, *errs.RedactedError.
 func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
 	if err := h.engine.CatchUp(ctx); err != nil {
 		return Version{}, err

@@ -51,7 +51,8 @@ type LogFilter struct {
 	Before       uint64 // only commits that begin before this position; 0: all
 }
 
-// CauseOf returns the word that the history uses for c, a constant of package wal.
+// CauseOf returns the word that the history uses for a cause, a constant of package wal. It returns "" for any other
+// number.
 func CauseOf(cause uint8) string {
 	switch cause {
 	case wal.CauseExpired:
@@ -112,8 +113,9 @@ func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error
 	}
 }
 
-// add adds the changes of companions, such as the properties of a note, to a commit. Each counts as a change of the
-// document to which the companion belongs. add omits it if the commit also changes that document itself.
+// add adds the changes of companions, such as the properties of a note, to a commit. The change of a companion counts
+// as a change of the document to which the companion belongs. If the commit also changes that document itself, add
+// omits the change of the companion.
 func (c *Commit) add(companions []Changed) {
 	if len(companions) == 0 {
 		return

@@ -30,7 +30,7 @@ func (h *History) redactions(k *engine.Kind, id string) ([]purgefile.Row, error)
 	return rows, nil
 }
 
-// redaction returns the record of the redaction of a version, and reports whether the version is redacted.
+// redaction returns the record of the redaction of a version. redacted is false if the version is not redacted.
 func (h *History) redaction(k *engine.Kind, id string, version uint64) (row purgefile.Row, redacted bool, err error) {
 	rows, err := h.redactions(k, id)
 	for _, r := range rows {

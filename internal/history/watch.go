@@ -44,7 +44,8 @@ type Filter struct {
 // FromNow is the position to pass to Watch to get only future changes.
 const FromNow = math.MaxUint64
 
-// Watch yields every change from a position on, and then waits for further changes until ctx ends.
+// Watch yields every change from a position on, and then waits for further changes until ctx ends. It omits versions
+// that were redacted since. At the end it yields the error.
 func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(Change, error) bool) {
 	w := &watcher{h: h, filters: f}
 	err := w.begin(ctx, from)
@@ -61,7 +62,7 @@ func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(C
 	yield(Change{}, h.explained(err))
 }
 
-// explained returns err. But if err is due to the removal of the store's files, it returns errs.ErrReplaced.
+// explained returns errs.ErrReplaced if err is due to the removal of the store's files, and err otherwise.
 func (h *History) explained(err error) error {
 	if h.engine.BeginUse() != nil {
 		return err
@@ -71,6 +72,7 @@ func (h *History) explained(err error) error {
 }
 
 // Until yields the committed changes from a position on. It ends with the last commit that was made before the call.
+// It omits versions that were redacted since.
 func (h *History) Until(ctx context.Context, from uint64, yield func(Change, error) bool) {
 	to, err := h.engine.DurableNow(ctx)
 	for w := (&watcher{h: h, at: from}); err == nil && w.at < to; {
@@ -109,7 +111,8 @@ type watcher struct {
 	list    []watched
 }
 
-// begin determines the log position from which changes are read.
+// begin sets w.at to the log position from which changes are read. from is the position that was passed to Watch;
+// FromNow means the end of the log.
 func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	h := w.h
 	if err := h.engine.BeginUse(); err != nil {
@@ -209,7 +212,7 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 	return nil
 }
 
-// joined keeps the changes of a commit that are to be yielded, at the beginning of batch, and returns their number. It
+// joined moves the changes of a commit that must be yielded to the beginning of batch, and returns their number. It
 // drops the change of a companion if the commit also changes the document to which the companion belongs.
 func joined(batch []watched) int {
 	if !slices.ContainsFunc(batch, func(e watched) bool { return e.alone }) {
@@ -270,8 +273,8 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 	}
 }
 
-// hides reports whether the version of a change must be yielded without its content: the version was redacted since, or
-// the records of redactions cannot be read.
+// hides reports whether a change must not be yielded, because its version was redacted since, or because the records
+// of redactions cannot be read.
 func (h *History) hides(e *watched) bool {
 	_, is, err := h.redaction(e.kind, e.Key[1:], e.LSN)
 	return is || err != nil

@@ -14,7 +14,8 @@ func Quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Bytes returns a number of bytes in a readable unit.
+// Bytes returns a number of bytes as text, such as "512 bytes" or "12 MiB". It uses KiB, MiB and GiB from 10 of the
+// unit on, and rounds down.
 func Bytes(n int64) string {
 	switch {
 	case n < 10<<10:
@@ -27,7 +28,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d GiB", n>>30)
 }
 
-// Count returns the number n with a noun: the noun is one if n is 1, and otherwise plural.
+// Count returns n with a noun, such as "1 memory" or "2 memories". one is the singular of the noun.
 func Count(n int, one, plural string) string {
 	if n == 1 {
 		return "1 " + one

@@ -68,7 +68,7 @@ func (e *MemberEditor) blank(name string) bool {
 	return !ok || raw[0] == 'n'
 }
 
-// Text sets a member to a string.
+// Text sets a member to a string. If s is "", it leaves a missing or null member unchanged.
 func (e *MemberEditor) Text(name, s string) {
 	if s == "" && e.blank(name) {
 		return
@@ -111,7 +111,7 @@ func (e *MemberEditor) Time(name string, t time.Time) {
 	}
 }
 
-// Float sets a member to a number.
+// Float sets a member to a number. If f is 0, it leaves a missing or null member unchanged.
 func (e *MemberEditor) Float(name string, f float64) {
 	if f == 0 && e.blank(name) {
 		return
@@ -125,7 +125,7 @@ func (e *MemberEditor) Float(name string, f float64) {
 	e.set(name, value, err)
 }
 
-// Count sets a member to a whole number.
+// Count sets a member to a whole number. If n is 0, it leaves a missing or null member unchanged.
 func (e *MemberEditor) Count(name string, n int64) {
 	if n == 0 && e.blank(name) {
 		return
@@ -138,8 +138,8 @@ func (e *MemberEditor) Count(name string, n int64) {
 	e.set(name, strconv.AppendInt(nil, n, 10), nil)
 }
 
-// Bool sets a member to true or false. A missing or null member means the value absent; if b is equal to absent, such a
-// member stays unchanged.
+// Bool sets a member to b. absent is the value for which a missing or null member stands: if b is equal to absent,
+// Bool leaves such a member unchanged.
 func (e *MemberEditor) Bool(name string, b, absent bool) {
 	if b == absent && e.blank(name) {
 		return
@@ -152,7 +152,8 @@ func (e *MemberEditor) Bool(name string, b, absent bool) {
 	e.set(name, strconv.AppendBool(nil, b), nil)
 }
 
-// Map sets a member to an object, and keeps the text of every unchanged part.
+// Map sets a member to an object, and keeps the text of every unchanged part. If the object is empty, Map leaves a
+// missing or null member unchanged.
 func (e *MemberEditor) Map(name string, m map[string]any) {
 	if len(m) == 0 && e.blank(name) {
 		return
@@ -173,7 +174,7 @@ func (e *MemberEditor) Map(name string, m map[string]any) {
 	}
 }
 
-// Strings sets a member to a list of strings.
+// Strings sets a member to a list of strings. If the list is empty, it leaves a missing or null member unchanged.
 func (e *MemberEditor) Strings(name string, list []string) {
 	if len(list) == 0 && e.blank(name) {
 		return

@@ -14,12 +14,14 @@ type MemberWriter struct {
 	err    error
 }
 
-// NewMemberWriter begins a document in the free capacity of buffer; depth is its maximum nesting.
+// NewMemberWriter returns a writer for a new document, which overwrites the content of buffer. depth is the maximum
+// nesting of the document.
 func NewMemberWriter(buffer []byte, depth int) MemberWriter {
 	return MemberWriter{dst: append(buffer[:0], '{'), depth: depth}
 }
 
-// Document ends the document and returns it.
+// Document ends the document, and returns it with a line feed at the end. It also returns the first error of the calls
+// that have added members.
 func (w *MemberWriter) Document() ([]byte, error) {
 	w.dst = append(w.dst, '\n', '}', '\n')
 	return w.dst, w.err
@@ -48,7 +50,7 @@ func (w *MemberWriter) Text(name, s string) {
 	w.done(AppendString(w.dst, s))
 }
 
-// Floats adds a member with a vector, unless it is nil.
+// Floats adds a member with a vector. If the vector is nil, Floats adds no member.
 func (w *MemberWriter) Floats(name string, list []float32) {
 	if list != nil {
 		w.name(name)
@@ -56,7 +58,7 @@ func (w *MemberWriter) Floats(name string, list []float32) {
 	}
 }
 
-// Time adds a member with a time, unless it is zero.
+// Time adds a member with a time. If t is the zero time, Time adds no member.
 func (w *MemberWriter) Time(name string, t time.Time) {
 	if !t.IsZero() {
 		w.name(name)

@@ -70,8 +70,8 @@ func CheckID(field, id string, limit int) error {
 	return nil
 }
 
-// CheckDocumentID returns an error if the id of a document is not valid, or if want is not "" and the id is not equal
-// to want. If want is "", an optional id may be missing.
+// CheckDocumentID returns an error if id, the id of a document, is not valid (see CheckID), or if want is not "" and
+// id is not equal to want. If want is "" and optional is true, id may be "".
 func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	switch {
 	case id == "" && optional && want == "":

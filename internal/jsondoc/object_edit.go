@@ -52,8 +52,8 @@ func (o *Object) Rename(old, name string) bool {
 	return true
 }
 
-// Arrange sorts the members that order names into the order of order. It uses only the places that these members have
-// together; all other members keep their places.
+// Arrange sorts the members whose names are in order: afterwards they have the order of the list. These members only
+// exchange their places with each other; all other members keep their places.
 func (o *Object) Arrange(order []string) {
 	var places []int
 	var known []Member

@@ -19,7 +19,7 @@ func refuse(raw []byte, reason string) error {
 	return &errs.FieldError{Value: human.Quote(string(raw)), Err: errors.New(reason)}
 }
 
-// DecodeText decodes a string.
+// DecodeText decodes a string. null is decoded as "". An error is a *errs.FieldError without a field.
 func DecodeText(raw []byte) (string, error) {
 	if raw[0] == 'n' {
 		return "", nil
@@ -31,7 +31,7 @@ func DecodeText(raw []byte) (string, error) {
 	return s, nil
 }
 
-// DecodeFloat decodes a number in the range of float64.
+// DecodeFloat decodes a number in the range of float64. null is decoded as 0.
 func DecodeFloat(raw []byte) (float64, error) {
 	if raw[0] == 'n' {
 		return 0, nil
@@ -44,7 +44,7 @@ func DecodeFloat(raw []byte) (float64, error) {
 }
 
 // DecodeCount decodes a whole number. It accepts 3.0 as 3, because languages without integers write numbers in this
-// form.
+// form. null is decoded as 0.
 func DecodeCount(raw []byte) (int64, error) {
 	if raw[0] == 'n' {
 		return 0, nil
@@ -59,7 +59,7 @@ func DecodeCount(raw []byte) (int64, error) {
 	return int64(f), nil
 }
 
-// DecodeMap decodes an object; see DecodeValue.
+// DecodeMap decodes an object, with values as DecodeValue returns them. null is decoded as nil.
 func DecodeMap(raw []byte) (map[string]any, error) {
 	if raw[0] == 'n' {
 		return nil, nil
@@ -74,7 +74,7 @@ func DecodeMap(raw []byte) (map[string]any, error) {
 	return v.(map[string]any), nil
 }
 
-// DecodeBool decodes true or false.
+// DecodeBool decodes true or false. null is decoded as false.
 func DecodeBool(raw []byte) (bool, error) {
 	switch raw[0] {
 	case 'n', 't', 'f':
@@ -83,7 +83,7 @@ func DecodeBool(raw []byte) (bool, error) {
 	return false, refuse(raw, "neither true nor false")
 }
 
-// DecodeStrings decodes a list of strings. Its errors name the element.
+// DecodeStrings decodes a list of strings. null is decoded as nil. An error names the element that is not a string.
 func DecodeStrings(raw []byte) ([]string, error) {
 	switch raw[0] {
 	case 'n':

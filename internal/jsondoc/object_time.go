@@ -40,7 +40,8 @@ func DecodeTime(raw []byte, loc *time.Location) (time.Time, error) {
 		err = errTime
 	}
 	if err == nil && !writable(t) {
-		err = fmt.Errorf("outside the years 1 to 9999; numbers from %.0e on are milliseconds", float64(millisFrom))
+		err = fmt.Errorf("the time is outside the years 1 to 9999; a number from %.0e on is read as milliseconds "+
+			"since 1970", float64(millisFrom))
 	}
 	if err != nil {
 		return time.Time{}, &errs.FieldError{Value: human.Quote(string(raw)), Err: err}
@@ -90,7 +91,7 @@ func AppendTime(dst []byte, t time.Time) []byte {
 	return append(dst, b[:]...)
 }
 
-// twoDigits writes a number below 100 with a leading zero.
+// twoDigits writes n, a number below 100, as two decimal digits to the beginning of b.
 func twoDigits(b []byte, n int) { b[0], b[1] = byte('0'+n/10), byte('0'+n%10) }
 
 // NormalTime reports whether raw is a time in a form that an update does not rewrite: RFC 3339 in UTC, with a Z, and

@@ -171,7 +171,8 @@ func AppendFloat(dst []byte, f float64, bits int) ([]byte, error) {
 	return dst, nil
 }
 
-// InField prepends name to the field of err, if err is an *errs.FieldError.
+// InField returns err with name prepended to the field, if err is an *errs.FieldError. It returns any other error as
+// an *errs.FieldError with the field name.
 func InField(name string, err error) error {
 	var f *errs.FieldError
 	if !errors.As(err, &f) {

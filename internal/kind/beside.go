@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Beside finds documents of a kind whose paths exclude each other. It has the paths of the documents' files, and of the
-// folders that contain these files. While Add is called, no other goroutine may use the Beside.
+// Beside finds documents of a kind that cannot exist together, because the path of one is a folder of the other, or
+// because a file system treats different paths as equal. It has the paths of the documents' files, and of the folders
+// that contain these files. While Add is called, no other goroutine may use the Beside.
 type Beside struct {
 	kind   *Kind
 	folds  bool             // paths are compared by Fold
@@ -66,7 +67,7 @@ func (b *Beside) eachPath(id string, yield func(at string, p place) bool) {
 	yield(b.fold(path), place{path, id, false})
 }
 
-// Folds reports whether different paths in Folder may be treated as equal; see Folding and FoldsAsDisk.
+// Folds reports whether a file system may treat different paths in Folder as equal; see Folding and FoldsAsDisk.
 func (k *Kind) Folds() bool {
 	_, ok := k.Paths.(Folding)
 	return ok
@@ -83,12 +84,12 @@ func (b *Beside) fold(path string) string {
 // Clashing returns the error for creating the document id, which cannot exist together with the existing document
 // other.
 func (k *Kind) Clashing(id, other string) error {
-	why := "their paths differ only in case or in how Unicode is written: choose another path"
+	why := "the two paths differ only in case or in how Unicode is written: choose another path"
 	switch path, with := k.FileName(id), k.FileName(other); {
 	case strings.HasPrefix(with, path+"/"):
-		why = "the existing one is in a folder with this path: choose another path"
+		why = "the existing document is in a folder with this path: choose another path"
 	case strings.HasPrefix(path, with+"/"):
-		why = "the existing one is a file, where this path needs a folder: choose another path"
+		why = "the existing document is a file where this path needs a folder: choose another path"
 	}
 	return &errs.FieldError{Field: "path", Value: human.Quote(id),
 		Err: fmt.Errorf("conflicts with the %s %s: %s", k.Noun, human.Quote(other), why)}

@@ -122,7 +122,8 @@ const Reserved = string(record.Working) + string(record.Model) + string(record.W
 func Register(k *Kind) error {
 	switch {
 	case len(Kinds) == Most:
-		return fmt.Errorf("%w: kind %q cannot be added: a store has at most %d", errs.ErrInvalid, k.Noun, Most)
+		return fmt.Errorf("%w: kind %q cannot be added: a store has at most %d kinds of documents", errs.ErrInvalid,
+			k.Noun, Most)
 	case k.Letter <= ' ' || k.Letter > '~' || strings.IndexByte(Reserved, k.Letter) >= 0 || Lettered(k.Letter) != nil:
 		return fmt.Errorf("%w: kind %q: the letter %q is taken or not printable ASCII; choose another", errs.ErrInvalid,
 			k.Noun, k.Letter)
@@ -145,7 +146,7 @@ func Register(k *Kind) error {
 // Folders returns the names of the folders of a store in which each file is a document.
 func Folders() []string { return places.Documents() }
 
-// FoldersOf returns those of Folders that a store with the given features has.
+// FoldersOf returns the names of the folders of documents that a store with the given features has; see Folders.
 func FoldersOf(f wal.Features) []string {
 	return slices.DeleteFunc(Folders(), func(folder string) bool {
 		k := Filing(folder)
@@ -268,14 +269,14 @@ func decodeNote(data []byte, o DecodeOptions) (Content, error) {
 	return Content{ID: d.ID, Created: &d.Created, Updated: &d.Updated, Line: d.Line}, nil
 }
 
-// quickMemory implements Kind.QuickLine for memories. It calls index.QuickLine, because a replay reads the lines of all
-// memories and must not spend the time to parse each line.
+// quickMemory implements Kind.QuickLine for memories. It reports whether index.QuickLine accepts the line. A replay
+// reads the lines of all memories, and parsing each of them would take too long.
 func quickMemory(line []byte, id string, size, dims int, vectors uint64) bool {
 	return index.QuickLine(line, record.MemoryFolder, id, size, dims, vectors)
 }
 
-// checkMembers returns an error if the number of members in the index line of an assembly is not the number of ids that
-// the line lists.
+// checkMembers returns an error if the number of members in the index line of an assembly is not the number of ids
+// that the line lists, or if one of these ids is invalid.
 func checkMembers(line []byte, e *index.Entry) error {
 	members, err := assembly.MembersOf(line)
 	if err != nil {
@@ -314,7 +315,8 @@ func (k *Kind) Conflicts(newest time.Time, edit *Content) bool {
 		edit.Updated.Truncate(time.Microsecond).Before(newest.Truncate(time.Microsecond))
 }
 
-// Size returns a description of the size of the document: the number of members, or of bytes.
+// Size returns a description of the size of the document: the number of members of an assembly, or the number of bytes
+// of a memory's content. For a document of another kind it returns "a document".
 func (c *Content) Size() string {
 	switch {
 	case c.Group != nil:

@@ -59,7 +59,8 @@ func (m *Meters) Begin(k Kind) time.Time {
 	return time.Now()
 }
 
-// End counts an operation that began at the time that Begin returned. failed reports whether the operation failed.
+// End counts an operation that began at the time began, which Begin returned. If began is the zero time, End does not
+// record the duration. failed reports whether the operation failed.
 func (m *Meters) End(k Kind, began time.Time, failed bool) {
 	if m == nil {
 		return
@@ -75,7 +76,7 @@ func (m *Meters) End(k Kind, began time.Time, failed bool) {
 	}
 }
 
-// Took counts an operation with its duration.
+// Took counts an operation of kind k that succeeded, with its duration d.
 func (m *Meters) Took(k Kind, d time.Duration) {
 	if m == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Document has those properties of a note or of a sidecar from which its line of the index is made.
+// Document has the properties of a note or of a sidecar from which the line in the index is made.
 type Document struct {
 	ID               string // id in the log
 	Created, Updated time.Time

@@ -60,7 +60,8 @@ func Tags(data []byte) []string {
 	return tags
 }
 
-// values returns the values of a list in one line.
+// values returns the values in s, a list of values in one line. A list in square brackets, or with commas or quotation
+// marks, is divided at its commas, and any other list at its spaces. The values keep their quotation marks.
 func values(s string) []string {
 	if in, ok := strings.CutPrefix(s, "["); ok {
 		in, _ = strings.CutSuffix(in, "]")
@@ -72,7 +73,7 @@ func values(s string) []string {
 	return strings.Fields(s)
 }
 
-// splitQuoted splits a text at commas that are not in quotes.
+// splitQuoted splits s at the commas that are not in single or double quotation marks.
 func splitQuoted(s string) (list []string) {
 	var quote byte
 	begin := 0

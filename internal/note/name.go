@@ -53,8 +53,8 @@ func (n Names) Path(id string) string {
 	}
 }
 
-// plain reports whether Path does not change the path of a note. It returns false for some paths that Path does not
-// change either.
+// plain reports whether Path certainly does not change the path of a note. If plain returns false, Path may change the
+// path or not.
 func (n Names) plain(path string) bool {
 	return !n.windows && len(path) <= mostName && path != "" && path[0] != '.' && !strings.ContainsAny(path, `%\`) &&
 		!strings.Contains(path, "/.")
@@ -108,9 +108,9 @@ func (n Names) read(path string) (id string, ok bool) {
 	return id, true
 }
 
-// Normal returns the path in Unicode's normal form C for the path of a file in another form: names of files that were
-// created on macOS may be in form D. It returns false if the path is in form C already, or in form C is not the path of
-// a document. It implements kind.Normalizing.
+// Normal returns a path in Unicode's normal form C for the path of a file in another form: names of files that were
+// created on macOS may be in form D. It returns false if the path is in form C already, or if the path in form C is
+// not that of a document. It implements kind.Normalizing.
 func (n Names) Normal(path string) (string, bool) {
 	if norm.NFC.IsNormalString(path) {
 		return "", false
@@ -129,7 +129,8 @@ func (n Names) IsDocument(path string) bool {
 	return !strings.HasPrefix(path, ".") && !strings.Contains(path, "/.")
 }
 
-// IsOwn reports whether the store itself could create a file at a path, or, if folder is true, a folder.
+// IsOwn reports whether the store itself could create a file at a path. If folder is true, it reports whether the
+// store could create a folder there.
 func (n Names) IsOwn(path string, folder bool) bool {
 	if !folder {
 		_, ok := n.ID(path)
@@ -157,7 +158,8 @@ func (n Names) IsPath(path, id string) bool {
 // Tree returns true: notes are in a tree of folders.
 func (n Names) Tree() bool { return true }
 
-// escape returns the name of the file or folder for a segment of a path, of any length.
+// escape returns the name of the file or folder for a segment of a path. The name may be too long for one file: see
+// appendName.
 func (n Names) escape(segment string) string {
 	var b strings.Builder
 	if n.windows && isDevice(segment) {
@@ -221,10 +223,10 @@ func (n Names) escaped(c byte, first, last bool) bool {
 	return strings.IndexByte(`<>:"|?*`, c) >= 0 || last && (c == '.' || c == ' ')
 }
 
-// token parses the escape that begins with the percent sign at name[off]. An escape is the percent sign, any
-// number of "25", and then either the two hexadecimal digits of an escaped byte, or the second character of the
-// constant more or of the constant device. c is the escaped byte, or 0 for more and device. end is the offset
-// after the escape, or 0 if name has no escape at off.
+// token parses the escape that begins with the percent sign at name[off]. Such an escape stands for one byte, for the
+// constant more, or for the constant device. It consists of the percent sign, any number of "25", and then two
+// hexadecimal digits (a byte), or "+" (more), or "=" (device). c is the escaped byte, or 0 for more and device. end is
+// the offset after the escape, or 0 if name has no escape at off.
 func (n Names) token(name string, off int) (end int, c byte) {
 	end = off + 1
 	for strings.HasPrefix(name[end:], "25") {

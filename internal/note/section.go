@@ -152,8 +152,8 @@ func (c *cutter) line(off, end, n int) {
 	c.blank = blank
 }
 
-// structure examines whether a line begins or ends fenced code, or is a heading. next is the offset of the line
-// after it.
+// structure examines whether a line begins or ends fenced code, or is a heading. text is the line, and next the offset
+// of the line after it.
 func (c *cutter) structure(text []byte, next int) {
 	free := c.free
 	c.free = false

@@ -59,7 +59,8 @@ func (s *Sidecar) Moved(from string, last uint64) Sidecar {
 	return next
 }
 
-// FirstAfterSidecars sorts after the ids of all sidecars, and before every path of a note that sorts after them.
+// FirstAfterSidecars is the end of the range of the ids of sidecars. It is greater than the ids of all sidecars, and
+// less than all paths of notes that are greater than these ids.
 const FirstAfterSidecars = sidecarHead + "\U0010FFFF"
 
 // checkID returns an error for an id that is neither the path of a note nor the id of a sidecar.

@@ -47,7 +47,8 @@ func Replace(data []byte, from, to string) ([]byte, error) {
 // matchLines is the maximum number of occurrences whose lines a MatchError lists.
 const matchLines = 1000
 
-// Lines returns the number of lines in a text. Text after the last line break is a line, unless it is empty.
+// Lines returns the number of lines in a text. If the text does not end with a line break, the text after the last
+// line break counts as a line, too.
 func Lines(data []byte) int {
 	n := bytes.Count(data, []byte("\n"))
 	if len(data) > 0 && data[len(data)-1] != '\n' {

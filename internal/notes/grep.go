@@ -96,7 +96,8 @@ func (g *grep) full(size int64) bool {
 	return len(g.batch) == grepNotes || len(g.batch) > 0 && g.bytes+size > grepBytes
 }
 
-// read reads the notes of the batch, and returns them with their matching lines until the next call of add.
+// read reads the notes of the batch, and returns them with their matching lines. The result is valid until the next
+// call of add.
 func (g *grep) read(ctx context.Context) []grepped {
 	batch := g.batch
 	var next atomic.Int64
@@ -145,11 +146,12 @@ func matching(path string, doc []byte, matches func(line []byte) bool) (list []M
 	return list
 }
 
-// contentOf returns the content of a note; nil if the note does not exist any more. If a user has edited the note's
-// file, it adopts the edit first, as load does. The content may be in buf, and is valid until the next call.
+// contentOf returns the content of the note l, or nil if the note does not exist any more. The content may be in buf,
+// and is valid until the next call.
 //
-// If the note's file has the version that the listing describes, nothing was edited. To find that out takes a fraction
-// of the system calls of load, and no look-up in the index.
+// If the file of the note has the size, time and hash that l has, the content is that of the file. To compare these
+// takes a fraction of the system calls of load, and no look-up in the index. Otherwise contentOf loads the note: if a
+// user has edited its file, the edit is adopted first.
 func (ns *Notes) contentOf(ctx context.Context, l *listing, buf *[]byte) ([]byte, error) {
 	line := &l.note.Line
 	switch {

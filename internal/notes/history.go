@@ -56,7 +56,8 @@ func (ns *Notes) ofPath(ctx context.Context, path string) (state, error) {
 	return s, nil
 }
 
-// earlierVersions yields the versions of a note at its earlier paths, except those at path.
+// earlierVersions yields the versions of a note at its earlier paths, except those at path. s is the present state of
+// the note.
 func (ns *Notes) earlierVersions(ctx context.Context, path string, s *state) iter.Seq2[history.Version, error] {
 	return func(yield func(history.Version, error) bool) {
 		more, since := true, uint64(0)

@@ -160,7 +160,7 @@ func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2
 	}
 }
 
-// listing is a note that exists, described as in the index.
+// listing is an existing note with the data of its index line, without its content.
 type listing struct {
 	state
 	path  string
@@ -250,7 +250,8 @@ func checkPattern(pattern string) error {
 	for segment := range strings.SplitSeq(pattern, "/") {
 		if _, err := path.Match(segment, ""); err != nil || segment == "" {
 			return &errs.FieldError{Field: "pattern", Value: human.Quote(pattern),
-				Err: errors.New("must be segments with *, ?, [a-z] or \\, or **, with slashes between them")}
+				Err: errors.New("must be a pattern for paths: segments separated by slashes, in which *, ?, [a-z] " +
+					"and \\ have a meaning, or ** for any number of folders")}
 		}
 	}
 	return nil

@@ -39,8 +39,8 @@ type Revision struct {
 	RedactedBy  writer.Writer // Number 0: unknown
 }
 
-// Log reads the versions of all notes. It remembers the position up to which it has read, and which note was at
-// each path then. It is not safe for concurrent use.
+// Log reads the versions of all notes. It remembers the position up to which it has read, and which note was at each
+// path at that position. It is not safe for concurrent use.
 type Log struct {
 	ns   *Notes
 	next wal.LSN // position at which to continue; 0: nothing was read yet
@@ -49,8 +49,8 @@ type Log struct {
 	ids  map[string]string // ids of notes, by path, that are not the id derived from the path
 }
 
-// lineage identifies the note that is at a path while Log reads. It has the note's id, the time at which the note was
-// created, and the note's newest version.
+// lineage identifies the note that is at a path at the position up to which Log has read. It has the note's id, the
+// time at which the note was created, and the note's newest version.
 type lineage struct {
 	id      string
 	created time.Time
@@ -72,10 +72,10 @@ func (ns *Notes) LogFrom(position uint64) *Log {
 // of LogFrom, or 0 for a Log that Notes.Log returned.
 func (l *Log) Position() uint64 { return l.next }
 
-// Read yields the versions that are durable now and were not yielded before, in the order of their commits. At its end,
-// the first call also yields versions that have no entry in the log: only their file or the record of their redaction
-// is left. If a part of the log cannot be read, Read yields the error and continues with later versions. If yield
-// returns false, the Log must not be used again.
+// Read yields the versions that are durable now and were not yielded before, in the order of their commits. After
+// them, the first call of Read also yields versions that have no entry in the log: only their file, or the record of
+// their redaction, is left. If a part of the log cannot be read, Read yields the error and continues with later
+// versions. If yield returns false, the Log must not be used again.
 func (l *Log) Read(ctx context.Context, yield func(Revision, error) bool) {
 	eng := l.ns.engine
 	if err := eng.BeginUse(); err != nil {
@@ -394,8 +394,8 @@ func (l *Log) yieldUnlogged(ctx context.Context, to wal.LSN, b *batch) {
 	}
 }
 
-// createdWithin is the maximum difference, in microseconds, between the time of a commit and the creation time
-// of a note that it creates.
+// createdWithin is ten seconds, in microseconds. A redacted version of a note counts as the version that created the
+// note if its commit was at most this long after the creation time of the note.
 const createdWithin = 10_000_000
 
 // Redaction returns the time at which a version of the note at a path was redacted, and the writer that redacted

@@ -309,8 +309,8 @@ func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f
 	return ns.changeAt(ctx, path, time.Time{}, c, f)
 }
 
-// changeAt does the same as change, for a version with the given time. If the time is zero or in the future, the
-// version gets the current time.
+// changeAt does the same as change, and gives the new version the time at. If at is zero or in the future, the version
+// gets the current time.
 func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c commit.Conditions,
 	f content) (Info, error) {
 	end, err := ns.using(true, path)
@@ -374,8 +374,8 @@ func (ns *Notes) Write(ctx context.Context, path string, data []byte, c commit.C
 	return ns.change(ctx, path, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
-// WriteAt is like Write, for content that was written at the time mtime. If mtime is zero or in the future, the
-// new version gets the current time.
+// WriteAt does the same as Write, and gives the new version the time mtime, at which the content was written. If mtime
+// is zero or in the future, the version gets the current time.
 func (ns *Notes) WriteAt(ctx context.Context, path string, data []byte, mtime time.Time,
 	c commit.Conditions) (Info, error) {
 	return ns.changeAt(ctx, path, mtime, c, func([]byte, bool) ([]byte, error) { return data, nil })
@@ -469,8 +469,8 @@ type Files interface {
 	LookBelow(ctx context.Context, folder, prefix string) (adopted int, err error)
 }
 
-// AdoptFiles stores the files in a folder that users created or edited as new versions, and returns the number of these
-// files.
+// AdoptFiles makes new versions of the files in a folder that users have created or edited, and returns the number of
+// these files.
 func (ns *Notes) AdoptFiles(ctx context.Context, folder string, files Files) (int, error) {
 	if err := checkFolder(folder); err != nil {
 		return 0, err

@@ -98,7 +98,8 @@ func (ns *Notes) moved(ctx context.Context, from, to string, s *state) ([]commit
 		return nil, err
 	}
 	if there.exists(ns.now()) {
-		return nil, &errs.ConflictError{ID: to, Found: there.note.LSN, Remedy: "choose another path, or delete the note"}
+		return nil, &errs.ConflictError{ID: to, Found: there.note.LSN, Remedy: "choose another path, or delete the " +
+			"note that has this path"}
 	}
 	if err := ns.replaceable(to, &there); err != nil {
 		return nil, err

@@ -27,8 +27,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Host implements the interfaces through which the parts call the packages above them. If a field is nil, Host gives
-// the simplest answer.
+// Host implements, for tests, the interfaces through which the lower parts of a store call higher packages. A test may
+// set Judge and Aside. If Judge is nil, edits are not supported; if Aside is nil, files in quarantine are ignored.
 type Host struct {
 	Judge  func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
 	Aside  func(ctx context.Context, held *wal.Held, aside []docfile.Edit)
@@ -57,7 +57,8 @@ func (h *Host) JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.E
 	}
 }
 
-// PutScopes, MayLag, OursScope and NoteWorked call the methods of package scopes, which keeps working memory.
+// PutScopes calls the method of the same name of package scopes, which keeps working memory. MayLag, OursScope and
+// NoteWorked do the same.
 func (h *Host) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	spares func(key string, err error) bool) error {
 	return h.scopes.PutScopes(ctx, keys, distrusted, spares)

@@ -15,9 +15,9 @@ const (
 	MentionMost  = 64 << 20  // another program's file in the store's folder
 )
 
-// Limit returns the maximum size of a file that is read completely when a store is opened. These are the state files of
-// a migration, which record that the store was moved elsewhere or is not complete yet. For other files the limit is
-// math.MaxInt64.
+// Limit returns the maximum size of a file of the store for a program that opens the store. Only the state files of a
+// migration have a limit, because each open reads them completely: they record that the store was moved elsewhere or
+// is not complete yet. For any other file Limit returns math.MaxInt64.
 func Limit(rel string) int64 {
 	if isPlace(rel, note) {
 		return NoteMost

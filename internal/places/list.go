@@ -21,7 +21,7 @@ const (
 	SecondNote    = "wal/" + MovedName
 )
 
-// Views is the folder of views that are not built in. Each view has a folder in it.
+// Views is the folder of the views, such as the index of words. Each view has a folder in it.
 const Views = "view_index"
 
 // Words is the folder of the view for word search.
@@ -39,11 +39,11 @@ const Working = "working"
 // Computed is the file with the vectors that a re-embedding has computed, in a store and in a backup.
 const Computed = vector.Folder + "/reembed"
 
-// Cloned is a file that a clone of the copy elsewhere has. As long as the file exists, the clone is read-only. It is
-// removed when the clone takes over that copy.
+// Cloned is a file in a store that was cloned from a copy elsewhere. As long as the file exists, the clone is
+// read-only. The file is removed when the clone takes over the copy elsewhere.
 const Cloned = "wal/cloned"
 
-// use is a set of flags: what must be at a place in a store, and for what purpose.
+// use is a set of flags of a path in a store: whether it is a folder, and what the store uses it for.
 type use uint
 
 const (
@@ -122,8 +122,8 @@ var list = slices.Concat([]place{
 var documents = []documentFolder{{record.MemoryFolder, isJSON}, {record.AssemblyFolder, isJSON}, {Working, isJSON},
 	{record.NoteFolder, notes.System().IsOwn}}
 
-// documentFolder is a folder of documents. The function own reports whether the store itself uses a path in that folder
-// for a file or for a folder. The path has slashes.
+// documentFolder is a folder of documents. own is a function that reports whether the store itself uses a path in that
+// folder for a file or for a folder. The path has slashes.
 type documentFolder struct {
 	name string
 	own  func(path string, folder bool) bool
@@ -131,7 +131,8 @@ type documentFolder struct {
 
 func isJSON(path string, folder bool) bool { return !folder && jsondoc.IsFileName(path) }
 
-// owner returns the function own of a folder of documents, or nil for any other folder.
+// owner returns the function own of the folder of documents with this name, or nil if no folder of documents has this
+// name.
 func owner(name string) func(path string, folder bool) bool {
 	for _, d := range documents {
 		if d.name == name {
@@ -141,7 +142,7 @@ func owner(name string) func(path string, folder bool) bool {
 	return nil
 }
 
-// AddDocuments adds the folder of another kind of document; see kind.Register. The function owns reports whether
+// AddDocuments adds the folder of another kind of document; see kind.Register. owns is a function that reports whether
 // the store itself uses a path in that folder for a file or for a folder. The path has slashes.
 func AddDocuments(name string, owns func(path string, folder bool) bool) {
 	documents = append(documents, documentFolder{name, owns})
@@ -180,7 +181,7 @@ func isPlace(rel string, u use) bool {
 	return slices.ContainsFunc(list, func(p place) bool { return p.path == rel && p.use&u == u })
 }
 
-// paths returns the places that have all flags in u and no flag in not.
+// paths returns the paths of the places that have all flags in u and no flag in not.
 func paths(u, not use) (rels []string) {
 	for _, p := range list {
 		if p.use&u == u && p.use&not == 0 {
@@ -190,10 +191,10 @@ func paths(u, not use) (rels []string) {
 	return rels
 }
 
-// TopFiles returns the files that are parts of a store.
+// TopFiles returns the names of the files directly in a store's folder that are parts of the store.
 func TopFiles() []string { return paths(top, folder) }
 
-// TopFolders returns the folders that are parts of a store.
+// TopFolders returns the names of the folders directly in a store's folder that are parts of the store.
 func TopFolders() []string { return paths(top|folder, 0) }
 
 // IsTopFile reports whether a name in the store's folder is one of TopFiles.

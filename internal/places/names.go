@@ -33,8 +33,9 @@ func isLogFile(name string) bool {
 	return ok || InLog(name) || OfTheMachine("wal/"+name) || "wal/"+name == SecondNote
 }
 
-// IsName reports whether a store itself uses a path for a file or a folder. rel is relative to the store's folder, and
-// has slashes. It returns false for the files in quarantine/, and for backups that a user put into backups/.
+// IsName reports whether a store itself uses a path for a file, or, if isFolder is true, for a folder. rel is the path
+// relative to the store's folder, with slashes. IsName returns false for the files in quarantine/, and for backups
+// that a user put into backups/.
 func IsName(rel string, isFolder bool) bool {
 	dir, base := path.Split(rel)
 	dir = path.Clean(dir)
@@ -78,9 +79,10 @@ func IsName(rel string, isFolder bool) bool {
 	return false
 }
 
-// IsIndexTemp reports whether a name in tmp/ is that of an incomplete file: an index, or one of the files expiry, aged,
-// writers, purges and purged-texts, followed by a dot and the token of the process that writes it, "new" or "repair".
-// The token may be followed by a dot and any suffix.
+// IsIndexTemp reports whether a name in tmp/ is that of an incomplete file. The name of such a file has three parts,
+// with dots between them. The first part tells which file it will be: index, expiry, aged, writers, purges or
+// purged-texts. The second part is the token of the process that writes the file. The third part is any suffix, and
+// may be missing. Instead of the token and the suffix, the name may have "new" or "repair".
 func IsIndexTemp(name string) bool {
 	what, rest, _ := strings.Cut(name, ".")
 	switch what {

@@ -56,7 +56,8 @@ func Shown(rel string) string {
 	return rel
 }
 
-// Within reports whether a path is in a folder.
+// Within reports whether a path is in a folder, directly or in a subfolder, or is the path of the folder itself. It
+// compares only the names and follows no links.
 func Within(path, folder string) bool {
 	a, err1 := filepath.Abs(path)
 	b, err2 := filepath.Abs(folder)
@@ -67,7 +68,7 @@ func Within(path, folder string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// Names returns the names in a folder, sorted.
+// Names returns the names in a folder, sorted. If the folder is a mount point, it omits lost+found.
 func Names(fsys vfs.FS, dir string) ([]string, error) {
 	names, err := fsys.ReadDir(dir)
 	names = vfs.WithoutLost(fsys, dir, names)

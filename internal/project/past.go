@@ -153,8 +153,8 @@ func (v *View) seenPlan(ctx context.Context, o varve.UndoOptions) (*varve.UndoPl
 	return p, nil
 }
 
-// changesContent reports whether a commit changes memories or notes because a caller requested the change. It ignores
-// changes that the store makes by itself.
+// changesContent reports whether a commit changes memories or notes. It ignores changes for upkeep and deletions of
+// expired memories, because the store makes these by itself.
 func changesContent(c *varve.Commit) bool {
 	for i := range c.Changes {
 		ch := &c.Changes[i]

@@ -31,13 +31,15 @@ func Ending(id string) string {
 	return "…" + id[at:]
 }
 
-// plain removes the quotes, brackets and similar signs with which an answer surrounds an id.
+// plain removes from typed the white space, the square brackets, the leading ellipsis and the trailing asterisk with
+// which an answer may surround an id.
 func plain(typed string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(strings.Trim(typed, " []\t\n"), "…"), "*")
 }
 
 // Resolve returns the id of the memory that typed identifies. typed is an id, or the last characters of an id. The
-// memory must be in the view. If change is false, it may also be a deleted memory.
+// memory must be in the view. change reports whether the caller is going to change the memory. If change is false, the
+// memory may also be a deleted one, and fewer characters are enough.
 func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, error) {
 	if _, err := v.Get(ctx, typed); err == nil || !errors.Is(err, varve.ErrNotFound) && !errors.Is(err, varve.ErrInvalid) {
 		return typed, err
@@ -85,7 +87,7 @@ func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, 
 // mostEndings is the maximum number of ids that an error lists.
 const mostEndings = 10
 
-// ending returns the ids of memories of the view that end in the given characters.
+// ending returns the ids of memories of the view that end in the given characters, but no more than mostEndings ids.
 func (v *View) ending(ctx context.Context, ending string) (found []string, err error) {
 	for l, err := range v.st.Admin().Lines(ctx) {
 		if ctx.Err() != nil {

@@ -16,8 +16,9 @@ const (
 	firstRanked = 40
 	moreRanked  = 4
 	mostRanked  = 1_000_000 // maximum number of ranked hits in a search
-	// mostTied is the maximum number of ranked hits for which hits with equal scores are sorted by time. For a word
-	// that every memory has, all memories would otherwise have to be ranked.
+	// mostTied is the number of ranked hits up to which a search looks for all hits with the same score as the last
+	// one, in order to sort them by time. Without this limit, all memories would have to be ranked for a word that
+	// every memory has.
 	mostTied = 2_000
 )
 
@@ -83,9 +84,10 @@ func (v *View) Notes(ctx context.Context, q varve.Query, filters ...varve.Filter
 	return hits[:min(limit, len(hits))], err
 }
 
-// widening searches for the best n hits, and then for more and more hits. It ends when enough returns true, when the
-// store has no further hits, or when mostRanked hits were searched for. It passes to enough the hits and the number
-// that was searched for. ended is false if a search returned an error and no hits. err is the error of the last search.
+// widening searches for the best n hits, then for moreRanked times as many, and so on, and passes each result to
+// enough, with the number of hits that was searched for. It ends when enough returns true, when the store has no
+// further hits, or when it has searched for mostRanked hits; ended is true then. If a search returns an error and no
+// hits, widening ends with ended false. err is the error of the last search.
 func (v *View) widening(ctx context.Context, q varve.Query, filters []varve.Filter, n int,
 	enough func(all []varve.Hit, most int) bool) (ended bool, err error) {
 	for ; ; n *= moreRanked {
@@ -101,9 +103,9 @@ func (v *View) widening(ctx context.Context, q varve.Query, filters []varve.Filt
 	}
 }
 
-// chosen returns the hits that are in the view and that the search may show, the best first. Of hits with the same
-// score other than 0 (see digits), the memory that was written last comes first. byID has the facts about each
-// hit.
+// chosen returns those hits in all that are in the view, are not in shown, and are not more than perSession hits of
+// their session (0: no limit). The best hit comes first. Scores are compared as digits rounds them; of hits with the
+// same score other than 0, the memory that was written last comes first. byID has the facts about each hit.
 func (v *View) chosen(all []varve.Hit, byID map[string]facts, perSession int, shown map[string]bool) []varve.Hit {
 	hits := make([]varve.Hit, 0, len(all))
 	for _, h := range all {
@@ -135,8 +137,9 @@ func digits(score float64) float64 {
 	return math.Round(score/unit) * unit
 }
 
-// supersede moves each superseded memory behind the memory that replaces it. If the replacing memory is not among the
-// hits and fetch is true, supersede reads that memory and inserts it before the superseded one.
+// supersede moves each superseded memory in list behind the memory that replaces it. If the replacing memory is not in
+// list and fetch is true, supersede reads that memory, calls trim with it unless trim is nil, and inserts it before
+// the superseded one. It moves nothing if the replacing memory is in shown.
 func (v *View) supersede(ctx context.Context, list *[]varve.Hit, byID map[string]facts, shown map[string]bool,
 	fetch bool, trim func(*varve.Memory)) {
 	hits, moves := *list, 0

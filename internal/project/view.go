@@ -128,8 +128,8 @@ func (v *View) All(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve
 	}
 }
 
-// overrides determines which memories of the shared part are overridden: a memory of the project in the same session
-// has the same key. An overrides is used for one call only.
+// overrides determines which memories of the shared part are overridden. A memory is overridden if the project has a
+// memory with the same key in the same session. An overrides is used for one call only.
 type overrides struct {
 	v     *View
 	known map[[2]string]bool // cached results, by session and key
@@ -203,7 +203,7 @@ func (tx *Tx) Delete(id string) error {
 	return tx.tx.Delete(id)
 }
 
-// AloneAmong is like varve.Tx.AloneAmong.
+// AloneAmong does the same as varve.Tx.AloneAmong. It is not limited to the view.
 func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
 	return tx.tx.AloneAmong(matches)
 }

@@ -24,8 +24,8 @@ func Share(all, sample int) int {
 	return sample
 }
 
-// Every returns a number k: a test that goes through many cases in one goroutine runs only every k-th case. k is 5n in
-// .ci/run, 8n in go test and under the race detector, and 1 in the long proofs.
+// Every returns a number k. A test that goes through many cases in one goroutine runs only every k-th case. k is 5
+// times n in .ci/run, 8 times n in go test and under the race detector, and 1 in the long proofs.
 func Every(n int) int {
 	switch {
 	case Long():
@@ -54,8 +54,8 @@ func Seldom(t testing.TB, reason string) {
 	}
 }
 
-// ManyProcesses skips a test that starts too many processes for a run of go test without settings. reason is the
-// number or the type of these processes, for the message of the skipped test.
+// ManyProcesses skips a test that starts many processes, in a run of go test without settings and in the run with the
+// race detector. reason is the number or the type of these processes, for the message of the skipped test.
 func ManyProcesses(t testing.TB, reason string) {
 	t.Helper()
 	if Everyday() || Race() {

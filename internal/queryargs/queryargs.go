@@ -19,9 +19,9 @@ func Times() []string {
 		"updated-until"}
 }
 
-// ByTime returns the filters for the time arguments of a query. lookup returns the value of an argument; ok is
-// false if the query does not have the argument. spelling returns the name of an argument as the caller spells it,
-// for error messages.
+// ByTime returns the filters for the time arguments of a query. Relative times are relative to now. lookup returns the
+// value of an argument; ok is false if the query does not have the argument. spelling returns the name of an argument
+// as the caller spells it, for error messages.
 func ByTime(now time.Time, lookup func(name string) (value string, ok bool),
 	spelling func(name string) string) (all []varve.Filter, err error) {
 	type end struct {
@@ -116,7 +116,7 @@ func Nothing(ctx context.Context, st Lister, conditions []string, filters ...var
 	for _, t := range all {
 		if why := t.String(); why != "" {
 			if n == mostLooked {
-				why += "(among the first 1,000 memories examined)"
+				why += " (among the first 1,000 memories examined)"
 			}
 			return why
 		}

@@ -33,17 +33,17 @@ func SplitKept(b []byte) (micros int64, writer uint32, line []byte, err error) {
 	rest, ok := bytes.CutPrefix(b, []byte(keptHead))
 	head, line, found := bytes.Cut(rest, []byte(keptLine))
 	if !ok || !found || len(line) == 0 || line[len(line)-1] != '}' {
-		return 0, 0, nil, fmt.Errorf("%w: not the index line of a copy of a version", errRecord)
+		return 0, 0, nil, fmt.Errorf("%w: the index line of a copy of a version is malformed", errRecord)
 	}
 	time, number, named := bytes.Cut(head, []byte(keptBy))
 	micros, err = strconv.ParseInt(string(time), 10, 64)
 	if err != nil || strconv.FormatInt(micros, 10) != string(time) {
-		return 0, 0, nil, fmt.Errorf("%w: the time in the copy of a version: %.30q", errRecord, time)
+		return 0, 0, nil, fmt.Errorf("%w: a copy of a version has an invalid time: %.30q", errRecord, time)
 	}
 	if named {
 		n, err := strconv.ParseUint(string(number), 10, 32)
 		if err != nil || n == 0 || strconv.FormatUint(n, 10) != string(number) {
-			return 0, 0, nil, fmt.Errorf("%w: a stored version has an invalid writer: %.30q", errRecord, number)
+			return 0, 0, nil, fmt.Errorf("%w: a copy of a version has an invalid writer: %.30q", errRecord, number)
 		}
 		writer = uint32(n)
 	}

@@ -49,7 +49,8 @@ type Record struct {
 }
 
 const (
-	// Version is the format version of a record, its first byte, that this package reads and writes.
+	// Version is the format version of the records that this package reads and writes. It is the first byte of a
+	// record.
 	Version   = 1
 	flagZstd  = 1
 	flagNew   = 2
@@ -107,7 +108,7 @@ var errRecord = errors.New("not a record")
 // Parse parses the value of a log entry as a record. It does not decompress the document.
 func Parse(value []byte) (View, error) {
 	if len(value) < headSize {
-		return View{}, fmt.Errorf("%w: %d bytes are too few", errRecord, len(value))
+		return View{}, fmt.Errorf("%w: the value has only %d bytes, fewer than its header needs", errRecord, len(value))
 	}
 	if value[0] != Version {
 		return View{}, &errs.NewerError{Path: "wal", Format: uint64(value[0]), Reads: Version}
@@ -161,8 +162,8 @@ func (v *View) Overpacked() bool { return v.zstd && v.size > mostShrunk*len(v.do
 // Plain returns the document as a part of the log entry's value, and false if the document is compressed.
 func (v *View) Plain() ([]byte, bool) { return v.doc, !v.zstd }
 
-// Doc returns the document, in newly allocated memory. limit is the maximum size of the decompressed document,
-// as for Bound.
+// Doc returns the document, in newly allocated memory. If the document is compressed, and would be larger than limit
+// bytes or than the size that Bound has set, Doc returns an error.
 func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	if !v.zstd {
 		return append(make([]byte, 0, len(v.doc)), v.doc...), nil
@@ -173,13 +174,13 @@ func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	return c.inflate(make([]byte, 0, v.size), v.doc, v.size)
 }
 
-// Fits returns an error if the decompressed document is larger than a document in a log can be.
+// Fits returns an error if the decompressed document is larger than limit bytes or than the size that Bound has set.
 func (c *Codec) Fits(v *View, limit int) error {
 	if c.most > 0 {
 		limit = min(limit, c.most)
 	}
 	if v.size > limit {
-		return fmt.Errorf("%w: document of %d bytes, the limit is %d", errRecord, v.size, limit)
+		return fmt.Errorf("%w: the document has %d bytes, but the limit is %d", errRecord, v.size, limit)
 	}
 	return nil
 }

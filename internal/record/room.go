@@ -38,8 +38,8 @@ func (c *Codec) Take(ctx context.Context, n int64) (give func(), err error) {
 	return func() { r.left.Release(n) }, nil
 }
 
-// Lend is like Doc, for a document that is needed for a short time. It waits for room as Take does. The returned bytes
-// are those of the record, or are in a buffer that is reused after the caller has called give.
+// Lend does the same as Doc, for a document that is needed for a short time. It waits for room as Take does. The
+// returned bytes are a part of the record, or are in a buffer that is reused after the caller has called give.
 func (c *Codec) Lend(ctx context.Context, v *View, limit int) (doc []byte, give func(), err error) {
 	if !v.zstd {
 		return v.doc, func() {}, nil

@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// SweepOptions say which sessions SweepSessions deletes: those that match either of the two criteria.
+// SweepOptions select the sessions that SweepSessions deletes: those that match IdleFor, Keep, or both. At least one
+// of the two must be set.
 type SweepOptions struct {
 	IdleFor time.Duration // select sessions in which nothing was written for this time; 0: none
 	Keep    int           // select all sessions except this many that were written to last; 0: none
@@ -32,11 +33,12 @@ type Swept struct {
 }
 
 // idleness decides which sessions have been unused for long enough. As for expired memories (sweep.go), one wrong
-// reading of the clock must not select sessions. So a session must have been unused by two measures: by the clock, and
-// by a second clock that does not jump when the time of day is set (Scopes.Now). For an hour after its first reading,
-// at the time doubted, the second clock is in doubt. During this hour it is used only for sessions that were written to
-// after doubted. For any other session, the time of the last write to another such session (newest) takes its place,
-// because that write is an earlier and independent reading of the clock.
+// reading of the clock must not select sessions. So a session must have been unused by two clocks: by the time of day
+// (wall), and by a second clock that does not jump when the time of day is set (now, see Scopes.Now). The second clock
+// began with a reading of the time of day, at the time doubted, and for an hour that reading is in doubt. During this
+// hour, the second clock counts only for sessions that were written to after doubted. For all other sessions newest
+// takes its place: the time of the last write to any of them, which is an earlier and independent reading of the time
+// of day.
 type idleness struct {
 	wall, now time.Time // by the clock, and by the clock that does not jump
 	doubted   time.Time // time since which now is in doubt; zero if it is not in doubt
@@ -54,8 +56,9 @@ func (r *Retention) idleness(all []Session) idleness {
 	return i
 }
 
-// unused reports whether a session has been unused for the duration idleFor according to the clock. doubted is true if
-// the clock may be wrong, because the session has not been unused for that long according to the second clock.
+// unused reports whether a session has been unused for the duration idleFor by the time of day. doubted is true if the
+// time of day may be wrong, because the session has not been unused for that long by the second clock. If idleFor is
+// 0, both results are false.
 func (i *idleness) unused(s *Session, idleFor time.Duration) (unused, doubted bool) {
 	if idleFor == 0 || i.wall.Sub(s.Last) < idleFor {
 		return false, false
@@ -67,8 +70,8 @@ func (i *idleness) unused(s *Session, idleFor time.Duration) (unused, doubted bo
 	return true, now.Sub(s.Last) < idleFor
 }
 
-// SweepSessions deletes sessions that are no longer used, and returns them. It begins with the session that has been
-// unused for the longest time. If Apply is not set, it only returns the sessions.
+// SweepSessions deletes the sessions that o selects, and returns them, with the result for each. It begins with the
+// session that has been unused for the longest time. If o.Apply is false, it deletes nothing.
 func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept, error) {
 	switch {
 	case o.IdleFor < 0:
@@ -179,8 +182,10 @@ func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op
 	return ops, is.Memories <= s.Memories && is.Last.Equal(s.Last), nil
 }
 
-// deleteUnused deletes the memories of a session. It deletes as many of them as fit in a first commit, on the condition
-// that nothing was put into the session, and the rest in further commits. It returns the number of deleted memories.
+// deleteUnused deletes the memories of a session with the deletions ops, and returns the number of deleted memories.
+// It commits as many deletions as fit into one commit, and the rest in further commits. unused has the session's
+// counter of puts: the first commit fails with a conflict if the counter has changed, because something was put into
+// the session.
 func (r *Retention) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads,
 	listed wal.LSN) (done int, err error) {
 	for len(ops) > 0 {

@@ -20,7 +20,8 @@ const (
 	AgedName   = "aged"   // the file for copies of the log that are older than history_days
 )
 
-// SweepNote records a time of day at which something was old enough to be deleted. Its file has two lines:
+// SweepNote records a time of day at which something was old enough to be deleted. Up is how long after the start of
+// the machine the note was made. The note's file has two lines:
 //
 //	the time of day at which something was expired, RFC 3339
 //	the boot of the machine in which the note was made, 32 digits, a space, and how long after
@@ -40,8 +41,8 @@ func (n *SweepNote) Text() []byte {
 	return b
 }
 
-// ParseSweepNote parses the content of a note's file. If the content is invalid, it returns a zero SweepNote, and the
-// hour begins now.
+// ParseSweepNote parses the content of a note's file. If the content is invalid, it returns the zero SweepNote. For
+// the zero note, Hour.judge begins a new hour.
 func ParseSweepNote(text string) (n SweepNote) {
 	first, second, _ := strings.Cut(text, "\n")
 	cut, err := time.Parse(time.RFC3339Nano, first)
@@ -75,8 +76,9 @@ type sighting struct {
 	At   time.Duration
 }
 
-// Passed returns how much time has passed since a note was made, by a clock that cannot be set. It returns
-// false if the note was made before the machine was last started.
+// Passed returns how much time has passed since a note was made, by the uptime of the machine, which cannot be set. It
+// returns false if the note was made before the machine was last started. If the uptime is unknown, it returns the
+// time since this process first saw the note.
 func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
 	if boot, up := h.r.engine.Env().FS.Host().Boot, h.r.uptime.Tune().Uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.Up
@@ -92,7 +94,7 @@ func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
 // Path returns the path of the note's file.
 func (h *Hour) Path() string { return filepath.Join(h.r.engine.Env().Dir, "wal", h.name) }
 
-// Read returns the note, or the zero SweepNote if the file is missing.
+// Read returns the note. It returns the zero SweepNote if the file is missing or its content is invalid.
 func (h *Hour) Read() (n SweepNote, err error) {
 	b, err := vfs.ReadFile(h.r.engine.Env().FS, h.Path(), 200)
 	if errors.Is(err, fs.ErrNotExist) || engine.NotOurs(err) {
@@ -115,7 +117,7 @@ func (h *Hour) Note(cut time.Time) error {
 	return h.write(cut)
 }
 
-// write writes the note; the caller holds flush.lock.
+// write writes a note with the time of day cut. The caller holds flush.lock.
 func (h *Hour) write(cut time.Time) error {
 	n := SweepNote{Cut: cut}
 	if up := h.r.uptime.Tune().Uptime; up != nil {

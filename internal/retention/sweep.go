@@ -115,7 +115,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 // SweepUp does the same as SweepExpired for callers that cannot return an error. It logs the error instead.
 func (r *Retention) SweepUp(ctx context.Context) {
 	if err := r.SweepExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
-		r.engine.Env().Logger.Warn("deleting expired documents", "err", err)
+		r.engine.Env().Logger.Warn("deleting expired documents failed", "err", err)
 	}
 }
 
@@ -151,12 +151,12 @@ func (r *Retention) sweepAged(ctx context.Context, cutoff time.Time) (more bool,
 	return len(ids) == SweepMost, err
 }
 
-// committing is the method Commit or Upkeep of a commit.Committer.
+// committing is the type of the methods Commit and Upkeep of commit.Committer, which commit operations.
 type committing func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error
 
-// deleteIf deletes those of the given memories for which match returns true at the time of the commit, and returns
-// the number of deleted memories. deleteIf commits the deletions with commitOps. If they do not fit into one
-// commit, deleteIf makes several commits.
+// deleteIf deletes those of the given memories for which match returns true at the time of the commit, and returns the
+// number of deleted memories. It commits the deletions with commitOps, and records cause as their reason (see package
+// wal). If they do not fit into one commit, deleteIf makes several commits.
 func (r *Retention) deleteIf(ctx context.Context, commitOps committing, cause uint8, ids []string,
 	match func(line *index.Entry) bool) (int, error) {
 	if len(ids) == 0 {

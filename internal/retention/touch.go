@@ -26,7 +26,7 @@ type touched struct {
 	since time.Time
 }
 
-// Touch counts one access to each of the given memories.
+// Touch counts one access to each of the given memories. If accesses to many memories are counted, it writes them.
 func (r *Retention) Touch(ctx context.Context, ids []string) error {
 	now := r.engine.Env().Clock().UTC()
 	t := &r.touched

@@ -18,8 +18,8 @@ type Consolidation struct {
 	Memory func(*memstore.Memory) // may change each memory before it is written
 }
 
-// Consolidate turns the scope sc of working memory into long-term memories, and returns these memories. The
-// function write makes them in one commit, which also drops the scope unless o.Keep is set.
+// Consolidate turns the scope sc of working memory into long-term memories, and returns these memories. It calls write
+// to make them in one commit. This commit also drops the scope unless o.Keep is true.
 func (ws *Scopes) Consolidate(ctx context.Context, sc working.Scope, o Consolidation,
 	write commit.Write) ([]memstore.Memory, error) {
 	if err := sc.Validate(); err != nil {

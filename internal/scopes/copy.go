@@ -28,9 +28,9 @@ import (
 // the scope's file.
 const chainMost = 64
 
-// copyDue reports whether the scope's whole document must be copied into the log before the given changes are made at
-// the given tick. That is so if the changes delete data that the log and the archive cannot reproduce without the
-// scope's file. The caller holds mu, and the state is up to date.
+// copyDue reports whether the changes, made at the given tick, would delete data that the log and the archive cannot
+// reproduce without the scope's file. Then the scope's whole document must first be copied into the log. The caller
+// holds mu, and the state is up to date.
 func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int64) (bool, error) {
 	if s.state.Empty() || !s.state.Loses(changes, tick) || s.whole.file && s.whole.at == 0 {
 		return false, nil

@@ -28,8 +28,10 @@ import (
 // written to a new inode and synced before it is renamed into place, and the file that it replaces
 // is kept until the rename is durable: docfile.Flusher.Repeat.
 
-// PutScopes writes the files of the changed scopes, and syncs them. If a scope cannot be written, PutScopes calls
-// spares. If spares returns true, PutScopes continues with the other scopes.
+// PutScopes writes the files of the changed scopes, and syncs them. distrusted means that the existing files may have
+// any contents. If a scope is damaged and cannot be rebuilt, PutScopes calls spares and continues with the other
+// scopes. If the log entries of a scope inflate too much to be written (see unpacks), PutScopes calls spares, and
+// continues only if spares returns true. spares may be nil.
 func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	spares func(string, error) bool) error {
 	if err := ws.engine.Kinds().Scopes.Make(); err != nil {
@@ -153,8 +155,10 @@ func (s *scopeFiles) believe() {
 	}
 }
 
-// unpacks returns an error if the log entries to be written are compressed more than 64-fold and inflate to
-// more than flush.UnpackedMost bytes in total, as package flush does for documents.
+// unpacks adds over, the sizes of the log entries of one scope that are compressed more than 64-fold, to the sum for
+// all scopes that are being written. It returns an error if the decompressed size of the sum would be more than
+// flush.UnpackedMost, unless the flusher writes all documents (Flusher.Inflates). Package flush has the same limit for
+// documents.
 func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,8 @@ type lacks struct {
 	over  errs.InflatedError // sizes of those entries that are compressed more than 64-fold
 }
 
-// LagRate is the rate, in bytes per second, at which files that lag behind the log are written in the background.
+// LagRate is the rate, in bytes per second, at which the background may write the file of one scope. So a file of n
+// bytes may lag behind the log for n/LagRate seconds.
 const LagRate = 1 << 20
 
 // take records a log entry that is not in the scope's file yet.
@@ -31,8 +32,9 @@ func (l *lacks) take(e *loggedWork) {
 	}
 }
 
-// MayLag reports whether the file of a scope may stay behind the log for now. It also returns the position of the first
-// log entry that the file does not include.
+// MayLag reports whether the file of a scope may stay behind the log for now. It also returns the position of the
+// first log entry that the file does not include. The file may not stay behind if that entry is below the position
+// flushed.
 func (ws *Scopes) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool) {
 	w := ws
 	w.mu.RLock()

@@ -120,7 +120,8 @@ func (s *scope) chain(ctx context.Context, from, base wal.LSN) (list []loggedWor
 	held := int64(0)
 	for at := from; at != base; {
 		if at < base || at < s.ws.engine.State().From() {
-			return nil, fmt.Errorf("%w: the file is as of position %d, but the log continues from %d",
+			return nil, fmt.Errorf("%w: the file has the state of position %d, but the entries of the scope in the "+
+				"log continue from position %d",
 				engine.ErrMismatch, base, at)
 		}
 		e, err := s.ws.workEntry(ctx, s.key, at)
@@ -204,8 +205,8 @@ func (s *scope) play(ctx context.Context, list []loggedWork) error {
 // size checks that a scope does not become too large while log entries are applied.
 type size struct{ since int64 }
 
-// stateMost is the maximum size in bytes of a scope's state in memory. Stores refuse changes at a much smaller size
-// (scopeMost). The exception is a checkpoint of everything in the scope.
+// stateMost is the maximum size in bytes of a scope's state in memory. A store refuses changes from a smaller size on
+// (scopeMost). But a checkpoint copies everything in the scope, so one change can exceed scopeMost by far.
 const stateMost = places.StoredMost
 
 // sizeEvery is the number of bytes of log entries after which the size of the scope's state is checked.
@@ -221,14 +222,15 @@ func (b *size) check(s *working.State, added int64, pos wal.LSN) error {
 	b.since = 0
 	if n := s.Bytes(); n > stateMost {
 		return &errs.CorruptionError{Path: "wal", LSN: pos, Offset: -1,
-			Err: fmt.Errorf("working memory of %d bytes, the limit is %d: %w", n, int64(stateMost), errs.ErrTooLarge)}
+			Err: fmt.Errorf("the working memory has %d bytes, but the limit is %d: %w", n, int64(stateMost),
+				errs.ErrTooLarge)}
 	}
 	return nil
 }
 
 // load reads the scope's file and applies the later log entries to its state. It looks for entries in the overlay
-// before it reads the file. So if an entry leaves the overlay in between, the file includes the entry. The caller holds
-// mu.
+// before it reads the file. So if an entry leaves the overlay in between, the file includes the entry. breaks is the
+// result of State.Breaks before the call: how often following the log was interrupted. The caller holds mu.
 func (s *scope) load(ctx context.Context, breaks uint64) error {
 	ws := s.ws
 	s.state, s.ahead = nil, nil
@@ -340,7 +342,7 @@ func (s *scope) readFile() (*working.File, error) {
 	}
 	f, err := working.DecodeFile(doc)
 	if err == nil && f.Scope != s.scope {
-		err = fmt.Errorf("the file contains the document of scope %s", f.Scope.Key())
+		err = fmt.Errorf("the file contains the document of another scope, %s", f.Scope.Key())
 	}
 	if err != nil {
 		return &working.File{}, &errs.CorruptionError{Path: s.path(), Offset: -1, Err: err}

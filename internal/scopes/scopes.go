@@ -21,7 +21,7 @@ const openScopes = 1000
 // count.
 const openBytes = 64 << 20
 
-// Scopes has the scopes of working memory of a store. Those that this process uses are in memory.
+// Scopes has the scopes of working memory of a store. The scopes that this process uses are in memory.
 type Scopes struct {
 	engine  *engine.Engine
 	flusher *flush.Flusher

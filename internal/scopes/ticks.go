@@ -76,8 +76,8 @@ func (ws *Scopes) Now() (now, doubted time.Time) {
 	return now, doubted
 }
 
-// sharedTick returns the current tick as Tick does. It computes the tick from the uptime of the machine. ok is false if
-// no anchor relates the uptime to ticks, and no anchor can be set.
+// sharedTick returns the current tick as Tick does. It computes the tick from up, the uptime of the machine in
+// milliseconds. ok is false if no anchor relates the uptime to ticks, and no anchor can be set.
 func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	up = max(up, 1)
 	for {
@@ -100,13 +100,13 @@ func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	}
 }
 
-// moment returns two moments. now is the moment for which operations are carried out; it is never before the
-// newest change, even if another process with another clock made that. logged is the moment that is recorded
-// in the log entry.
+// moment returns two moments. now is the moment for which operations are carried out. It is never before the newest
+// change, even if another process with another clock made that change. logged is the moment that is recorded in the
+// log entry. marks reports whether one of the operations creates a checkpoint of the scope or goes back to one.
 //
-// While the clock is in doubt, logged has the tick of the newest change, so that applying the entry expires
-// nothing. The changes themselves name what has expired, except in checkpoints, so operations with marks get
-// the real tick. The caller holds mu.
+// While the clock is in doubt, logged has the tick of the newest change, so that applying the entry expires nothing.
+// The changes themselves name what has expired. Checkpoints do not, so if marks is true, logged has the real tick. The
+// caller holds mu.
 func (s *scope) moment(marks bool) (now, logged working.Moment) {
 	tick, doubted := s.ws.Tick()
 	tick += s.offset

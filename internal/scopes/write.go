@@ -332,8 +332,9 @@ func (s *scope) grows(d *working.Delta) bool {
 	return false
 }
 
-// wrote applies a log entry that was committed to the scope's state, unless the entry was read from the log before. The
-// caller holds mu.
+// wrote applies a log entry that this process has just committed to the scope's state in memory, unless the entry was
+// already applied when it was read from the log. base is the position of the scope's previous entry. The caller holds
+// mu.
 func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.state != nil && s.lsn == base {
 		if s.play(context.Background(), []loggedWork{{lsn: w.LSN, time: w.Time, bytes: int64(len(w.Value)), entry: e,
@@ -365,7 +366,9 @@ func (s *scope) documentEntry(version wal.LSN, e *working.LogEntry) (*wal.Batch,
 	}, nil
 }
 
-// adopt writes the state of a file that was edited by hand to the log, so that it becomes the newest change.
+// adopt writes the scope's whole state to the log after its file was edited by hand, so that the edit becomes the
+// newest change. If the file was not edited, or another process changes the scope meanwhile, adopt writes nothing and
+// returns nil; the caller checks again.
 func (s *scope) adopt(ctx context.Context) error {
 	ws := s.ws
 	s.mu.Lock()

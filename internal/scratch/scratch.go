@@ -52,7 +52,8 @@ func (t Tests) Run() int {
 	return t.tests.Run()
 }
 
-// Disk returns a folder for the test on a disk, if one is found.
+// Disk returns a new folder for the test on a disk, not in memory. If no folder on a disk can be created, it returns
+// t.TempDir().
 func Disk(t testing.TB) string {
 	t.Helper()
 	for _, parent := range []string{before, os.TempDir(), "/var/tmp"} {

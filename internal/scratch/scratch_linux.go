@@ -19,7 +19,8 @@ func isMemory(dir string) bool {
 	return syscall.Statfs(dir, &st) == nil && st.Type == tmpfs
 }
 
-// inMemory creates a folder of this process on /dev/shm.
+// inMemory creates a folder for this process on /dev/shm. ok is false if /dev/shm is not in memory or has less than
+// MinFree bytes free, or if the folder cannot be created. remove removes the folder.
 func inMemory() (dir string, remove func(), ok bool) {
 	var st syscall.Statfs_t
 	if syscall.Statfs(shared, &st) != nil || st.Type != tmpfs || int64(st.Bavail)*int64(st.Bsize) < MinFree {
@@ -28,9 +29,10 @@ func inMemory() (dir string, remove func(), ok bool) {
 	return createIn(filepath.Join(shared, fmt.Sprint("varve-tests-", os.Getuid())))
 }
 
-// createIn creates a folder for this process in the folder parent. All processes of the user share parent. Other
-// users cannot list the new folder, but can open files in it by their paths, because some tests run as another
-// user.
+// createIn creates a folder for this process in the folder parent. All processes of the user share parent. Other users
+// cannot list the new folder, but can open files in it by their paths, because some tests run as another user. remove
+// removes the new folder. ok is false if the folder cannot be created, or if parent is not a folder of this user into
+// which only this user can write.
 func createIn(parent string) (dir string, remove func(), ok bool) {
 	if err := os.Mkdir(parent, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", nil, false
@@ -80,7 +82,8 @@ func sweep(parent string) {
 	}
 }
 
-// lock locks a folder of Use until the returned file is closed or the process ends.
+// lock locks a folder that Use has created until the returned file is closed or the process ends. If flag is
+// syscall.LOCK_NB, lock does not wait for another holder of the lock, but returns an error.
 func lock(dir string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, locked), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

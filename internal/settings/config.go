@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Config has the settings of a store that are in config.json; settings of a process are elsewhere. A zero field means
-// the default. Decoding the store does not need any of these settings.
+// Config has the settings of a store that are in its config.json, but not those of a process. A zero field means the
+// default. The other files of a store can be decoded without these settings.
 type Config struct {
 	// Format marks a folder as a store; the member is called "varve".
 	Format int `json:"varve"`
@@ -112,7 +112,7 @@ type TextConfig struct {
 const (
 	AtLimitRefuse      = "refuse"       // the write fails with ErrLimit
 	AtLimitEvictOldest = "evict_oldest" // memories that were written longest ago are deleted
-	// memories with the lowest quickrecal_score are deleted, the oldest first if several have it
+	// the memories with the lowest quickrecal_score are deleted; of several with the same score, the oldest first
 	AtLimitEvictLowest = "evict_lowest"
 )
 
@@ -137,7 +137,7 @@ const Name = "config.json"
 const (
 	// Format is the version of the file format that this package reads and writes.
 	Format = 1
-	// Limit is the maximum size of the file in bytes.
+	// Limit is the maximum size of config.json in bytes.
 	Limit = 1 << 20
 
 	// HistoryMost is the maximum of history_bytes and unsent_bytes.
@@ -152,13 +152,16 @@ const (
 	mostBacklog    = 1 << 30
 )
 
-// Backlog returns BacklogBytes, or the default: the number of bytes that the log may be ahead of the files.
+// Backlog returns the maximum number of bytes of log entries whose documents are not in files yet: BacklogBytes, or
+// the default if BacklogBytes is 0.
 func (c *Config) Backlog() int64 { return cmp.Or(c.BacklogBytes, defaultBacklog) }
 
-// Language returns TextLanguage, or the default.
+// Language returns TextLanguage, or the default, English, if it is empty.
 func (c *Config) Language() string { return cmp.Or(c.TextLanguage, analyzer.English) }
 
-// Sources returns Text.Fields, or the defaults.
+// Sources returns the members of the metadata from which each field of the word index takes its words: those of
+// Text.Fields for the fields that it names, and the defaults for the other fields. If Text.Fields is not valid, all
+// fields have the defaults.
 func (c *Config) Sources() *query.Sources {
 	if c.Text != nil && len(c.Text.Fields) > 0 {
 		if s, err := query.ReadSources(c.Text.Fields); err == nil {
@@ -188,7 +191,8 @@ func (v VectorConfig) Embedded() (*template.Template, error) {
 	return template.Parse(v.Template)
 }
 
-// VectorsModel returns the name of the model that made the vectors, "" if none is set.
+// VectorsModel returns the setting Model of VectorConfig: the name of the model that makes the embeddings. It returns
+// "" if this is not set.
 func (c Config) VectorsModel() string { return c.VectorSettings().Model }
 
 // Backups returns the number of backups of the index that are kept.
@@ -199,7 +203,7 @@ func (c *Config) Backups() int {
 	return *c.IndexBackupCount
 }
 
-// MayRepair reports whether damaged and missing files are restored.
+// MayRepair reports whether the store may restore damaged and missing files by itself (auto_repair).
 func (c *Config) MayRepair() bool { return c.AutoRepair == nil || *c.AutoRepair }
 
 // AdoptsDeletions reports whether deleting a file by hand deletes its document.
@@ -236,7 +240,7 @@ func (c *Config) AssemblyLimits() assembly.Limits {
 	}
 }
 
-// HalfLife returns the half-life of an activation.
+// HalfLife returns the half-life of the activations of assemblies: ActivationHalfLife, or the default if that is 0.
 func (c *Config) HalfLife() time.Duration {
 	if c.ActivationHalfLife == 0 {
 		return assembly.DefaultHalfLife
@@ -244,7 +248,8 @@ func (c *Config) HalfLife() time.Duration {
 	return time.Duration(c.ActivationHalfLife) * time.Second
 }
 
-// Age returns the time after its last write at which a memory is deleted; 0 means never.
+// Age returns the time from a memory's last write to its deletion; 0 means that memories are not deleted because of
+// their age.
 func (c *Config) Age() time.Duration { return time.Duration(c.MaxAge) * time.Second }
 
 // History returns the maximum total size in bytes of the copies of old segments, and the age at which a copy is
@@ -258,7 +263,7 @@ func (c *Config) History(standard int64) (bytes int64, age time.Duration) {
 	return bytes, time.Duration(c.HistoryDays) * 24 * time.Hour
 }
 
-// Unsent returns UnsentBytes, or the default.
+// Unsent returns UnsentBytes, or the default if it is nil.
 func (c *Config) Unsent() int64 {
 	if c.UnsentBytes != nil {
 		return *c.UnsentBytes
@@ -266,8 +271,8 @@ func (c *Config) Unsent() int64 {
 	return defaultUnsent
 }
 
-// WithDefaults returns a copy in which the settings that users change most have their defaults written
-// out.
+// WithDefaults returns a copy of c for a new config.json. The settings that users change most (index_backup_count,
+// auto_repair, backup_interval, flush_threshold) get their defaults if they are not set, so that the file shows them.
 func (c *Config) WithDefaults() *Config {
 	d := *c
 	backups, repair, interval, threshold := c.Backups(), c.MayRepair(), int(c.BackupEvery().Seconds()), c.FlushAfter()
@@ -275,7 +280,8 @@ func (c *Config) WithDefaults() *Config {
 	return &d
 }
 
-// Resolved returns the configuration with every default in the place of a setting that is not set.
+// Resolved returns a copy of c in which settings that are not set have their defaults. TextLanguage, AtLimit, Text and
+// Vectors stay as they are: their zero values mean the defaults.
 func (c Config) Resolved() Config {
 	d := *c.WithDefaults()
 	l := d.MemoryLimits().Resolved()

@@ -20,7 +20,7 @@ var ignoredNotes = []string{"*~", "~$*", "#*#", "*.swp", "*.swo", "*.swx", "4913
 // mostIgnored is the maximum number of patterns in NotesIgnore.
 const mostIgnored = 1000
 
-// IgnoredNotes returns NotesIgnore, or the defaults.
+// IgnoredNotes returns NotesIgnore, or the default patterns if it is nil.
 func (c *Config) IgnoredNotes() []string {
 	if c.NotesIgnore == nil {
 		return slices.Clone(ignoredNotes)
@@ -28,8 +28,9 @@ func (c *Config) IgnoredNotes() []string {
 	return c.NotesIgnore
 }
 
-// Ignores reports whether a file below notes/ that belongs to no note is ignored instead of adopted as a new note. name
-// is its path below notes/. A pattern without a slash is matched with the last segment, any other with the whole path.
+// Ignores reports whether name, the path of a file below notes/, matches a pattern of IgnoredNotes. Such a file is not
+// adopted as a new note. A pattern without a slash is compared with the last part of the path, any other pattern with
+// the whole path.
 func (c *Config) Ignores(name string) bool {
 	list := c.NotesIgnore
 	if list == nil {
@@ -53,7 +54,8 @@ func checkIgnored(list []string) error {
 		for segment := range strings.SplitSeq(pattern, "/") {
 			if _, err := path.Match(segment, ""); err != nil || segment == "" {
 				return &errs.FieldError{Field: Name + " notes_ignore", Value: human.Quote(pattern),
-					Err: errors.New("must be segments with *, ?, [a-z] or \\, or **, with slashes between them")}
+					Err: errors.New("must be a pattern for paths: segments separated by slashes, in which *, ?, " +
+						"[a-z] and \\ have a meaning, or ** for any number of folders")}
 			}
 		}
 	}

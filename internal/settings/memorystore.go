@@ -51,7 +51,8 @@ func (m *MemoryStoreConfig) validate() error {
 	return nil
 }
 
-// Check returns an error about the first of name, description and metadata that is not valid.
+// Check checks the fields Name, Description and Metadata. It returns the JSON name of the first invalid field, and the
+// reason as an error; "" and nil if all three are valid.
 func (m *MemoryStoreConfig) Check() (field string, err error) {
 	switch n := utf8.RuneCountInString(m.Name); {
 	case n < 1 || n > MostStoreName:

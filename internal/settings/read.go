@@ -39,7 +39,9 @@ func Read(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
 	return c, info, err
 }
 
-// Parse parses the text of a config.json; see Read. It returns no Config if the text is not a config.json at all.
+// Parse parses the text of a config.json. If some members are not valid, Parse returns the others, and an error that
+// names each invalid member. If the text is not a JSON object, the Config is nil and the error matches
+// errs.ErrInvalid. If the text lacks the member "varve", the Config is nil and the error is ErrForeign.
 func Parse(text []byte) (*Config, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
@@ -90,8 +92,8 @@ func (e *membersError) Error() string {
 
 func (e *membersError) Unwrap() []error { return e.errs }
 
-// Invalid returns the error about the member name that err contains. err is an error of Read or Parse. The result is
-// nil if err is not about that member.
+// Invalid returns the reason why the member of config.json with this name is invalid, according to err, an error of
+// Read or Parse. It returns nil if err is not about that member.
 func Invalid(err error, name string) error {
 	var wrong *membersError
 	if !errors.As(err, &wrong) {
@@ -105,9 +107,10 @@ func Invalid(err error, name string) error {
 	return nil
 }
 
-// unset returns the name of the first member that is not valid, that a change has not set, and whose default would
-// cause data to be removed; "" if there is no such member. before has the settings before the change, and after
-// the settings after it.
+// unset returns the name of the first invalid member of config.json that a change would have to set and did not set. A
+// change has to set an invalid member if its default would cause data to be removed, and also memory_store, whose id
+// the clients of the Memory Stores API know. unset returns "" if there is no such member. err is the error of Read.
+// before and after are the settings before and after the change.
 func unset(err error, before, after *Config) string {
 	var wrong *membersError
 	if !errors.As(err, &wrong) {
@@ -134,7 +137,8 @@ func unset(err error, before, after *Config) string {
 	return ""
 }
 
-// instead returns an alternative to correcting an invalid member, as a remedy for messages.
+// instead returns the remedy, for an error message, that a user may choose instead of correcting the invalid member of
+// config.json with this name: to set the member or, for memory_store, to remove it.
 func instead(name string) string {
 	if name == "memory_store" {
 		return "remove memory_store there"
@@ -142,7 +146,8 @@ func instead(name string) string {
 	return "set " + name
 }
 
-// setMember sets the field of a member of config.json to its JSON value.
+// setMember sets the field of c for the member of config.json with this name. value is the member's JSON value. A
+// value of the wrong JSON type is a *FieldError.
 func (c *Config) setMember(name string, value json.RawMessage) error {
 	member, err := json.Marshal(map[string]json.RawMessage{name: value})
 	if err == nil {
@@ -158,7 +163,8 @@ func (c *Config) setMember(name string, value json.RawMessage) error {
 	return err
 }
 
-// kindName returns the JSON name for a kind of Go type.
+// kindName returns the name, for error messages, of the JSON values that a field of the Go kind k accepts, such as "a
+// whole number".
 func kindName(k reflect.Kind) string {
 	switch k {
 	case reflect.Bool:

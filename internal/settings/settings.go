@@ -76,8 +76,8 @@ func (s *Settings) Err() error {
 	return s.err
 }
 
-// Load reads the file when the store is opened; see Read for its errors. If it returns a Config despite
-// an error, pass it to Use.
+// Load reads the file when the store is opened; see Read for the results. If there is no error, the settings that were
+// read apply. Otherwise the settings stay as they are; the caller may pass the Config and the error to Use.
 func (s *Settings) Load() (*Config, error) {
 	c, info, err := Read(s.env.FS, s.env.Dir)
 	s.mu.Lock()
@@ -105,7 +105,8 @@ func (s *Settings) Use(c *Config, err error) {
 	s.fail(err)
 }
 
-// Make writes the file of a new store, with all defaults written out, and reads it.
+// Make writes config.json for a new store, and reads it. The file shows the defaults of the settings that users change
+// most (see Config.WithDefaults).
 func (s *Settings) Make() error {
 	c := &Config{Format: Format}
 	if err := s.write(c.WithDefaults()); err != nil {
@@ -117,9 +118,10 @@ func (s *Settings) Make() error {
 	return nil
 }
 
-// Update changes the file. The caller holds flush.lock, so that no other process changes the file between reading and
-// writing. An invalid member gets its default, unless the default removes something: then change has to set the member.
-// An error of change is returned, and nothing is written.
+// Update reads the file, calls change with the settings, and writes the result to the file. The caller holds
+// flush.lock, so that no other process changes the file between reading and writing. If change returns an error,
+// Update returns it and writes nothing. An invalid member of the file gets its default. If that default would cause
+// data to be removed, change has to set the member; otherwise Update fails.
 func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	c := s.Now().Clone() // the last good one
 	// Two changes may result in the same size and, if the clock of the file system is coarse, in the
@@ -158,8 +160,8 @@ func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	return nil
 }
 
-// Reread reads the file again if the file has changed. It returns false if it cannot find out now whether the file has
-// changed; then the settings that were read last still apply.
+// Reread reads the file again if the file has changed. The result is false if the file could not be inspected or read
+// now; then the settings that were read last still apply, and a later call tries again.
 func (s *Settings) Reread() bool {
 	info, err := s.env.FS.Stat(s.path())
 	s.mu.Lock()
@@ -201,7 +203,8 @@ func (s *Settings) Reread() bool {
 // tell reports, in the log and to the host, that the file is not valid. note describes what the store does until the
 // file is corrected.
 func (s *Settings) tell(err error, note string) {
-	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and nothing is removed by them", "err",
+	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and the store removes nothing until "+
+		"the file is valid", "err",
 		err)
 	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
@@ -213,9 +216,9 @@ func (s *Settings) Gone() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// AsOf reads the file again, unless it was read after the log entry at position entry, which records a change of the
-// file. The file counts as read only when the reading has ended, because otherwise another goroutine could still use
-// the previous settings.
+// AsOf reads the file again if this was not done yet for the log entry at position entry, which records a change of
+// the file. The file counts as read only when the reading has ended: otherwise another goroutine that calls AsOf at
+// the same time would still use the previous settings.
 func (s *Settings) AsOf(entry uint64) {
 	if s.asOf.Load() != entry && s.Reread() {
 		s.asOf.Store(entry)

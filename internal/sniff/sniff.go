@@ -9,7 +9,8 @@ import (
 // Longest is the number of bytes of a file that Foreign examines.
 const Longest = 16
 
-// kinds are the beginnings of files; of two with a common beginning the longer one is first.
+// kinds has the first bytes by which Foreign recognizes types of files. If the first bytes of one type begin with
+// those of another type, the longer ones come first.
 var kinds = []struct{ begin, name, remedy string }{
 	{"\x1f\x8b", "gzip-compressed data", "unpack the file (gunzip)"},
 	{"PK\x03\x04", "a zip archive", "unpack the file (unzip)"},
@@ -26,8 +27,9 @@ var kinds = []struct{ begin, name, remedy string }{
 
 const utf8 = "convert the file to UTF-8 (iconv -f UTF-16 -t UTF-8)"
 
-// Foreign returns an error that names the type of a file by its first bytes, with the remedy; nil if it
-// may be text in UTF-8. Text in UTF-16 without a byte order mark is recognized by its zero bytes.
+// Foreign returns an error if head, the first bytes of a file, shows that the file is not text in UTF-8. The error
+// names the type of the file and a remedy. Foreign returns nil if the file may be text in UTF-8. Text in UTF-16
+// without a byte order mark is recognized by its zero bytes.
 func Foreign(head []byte) error {
 	for _, k := range kinds {
 		if bytes.HasPrefix(head, []byte(k.begin)) {
@@ -39,7 +41,7 @@ func Foreign(head []byte) error {
 		return fmt.Errorf("text in UTF-16: %s", utf8)
 	}
 	if len(head) > 0 && head[0] == 0 {
-		return errors.New("a file that begins with a zero byte: not text")
+		return errors.New("the file begins with a zero byte, so it is not text")
 	}
 	return nil
 }

@@ -17,18 +17,21 @@ func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error
 	}
 	if set.LSN() > end {
 		return &errs.CorruptionError{Path: index.BaseName, Offset: -1,
-			Err: fmt.Errorf("the index covers the log up to %d, but the log ends at %d", set.LSN(), end)}
+			Err: fmt.Errorf("the index covers the log up to position %d, but the log ends at position %d", set.LSN(),
+				end)}
 	}
 	was, ok := index.Chain(set)
 	if is, known := chain(set.LSN()); ok && known && is != was {
-		return fmt.Errorf("%s was written for a log that differs from this one before %d", index.BaseName, set.LSN())
+		return fmt.Errorf("%s was written for a log that differs from this one before position %d", index.BaseName,
+			set.LSN())
 	}
 	return nil
 }
 
-// Rebuilt reports whether the index set was made from the document files. A process that made such a set may have been
-// killed before it wrote another index. The set may contain changes from after its position. All its lines have the
-// version that a rebuild assigns, which is the position of no frame.
+// Rebuilt reports whether the index set was made from the document files. All lines of such a set have the version
+// that a rebuild assigns, which is the position of no frame. The set may contain changes from after its own position.
+// A store can have such an index when it is opened, because the process that rebuilt the index was killed before it
+// wrote the next index.
 func Rebuilt(set *index.Set) bool {
 	for _, k := range kind.Kinds {
 		for e, err := range set.Range(k.Section, index.Span{}) {

@@ -33,8 +33,8 @@ func invalid(e *wal.Entry, err error) error {
 	return &errs.CorruptionError{Path: "wal", LSN: e.LSN, Offset: -1, Err: fmt.Errorf("%w: %w", ErrEntry, err)}
 }
 
-// mostTime is above all times that log entries can have: the start of the year 2400. The log assigns no time
-// after 2300 (package wal): file systems support no later one.
+// mostTime and leastTime are the bounds of the times that log entries can have: the starts of the years 2400 and 1.
+// The log assigns no time after 2300 (package wal): file systems support no later one.
 var mostTime, leastTime = time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Dated reports whether a store can have assigned the time that a log entry has.
@@ -173,7 +173,7 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 			err = checkLine(e, &view, &line)
 		}
 		if err != nil {
-			return index.Entry{}, view, invalid(e, fmt.Errorf("the index line: %w", err))
+			return index.Entry{}, view, invalid(e, fmt.Errorf("the index line in the entry is invalid: %w", err))
 		}
 	}
 	if line.Version, line.By = e.LSN, e.Writer; line.Mtime == 0 {
@@ -186,8 +186,9 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 // index.StrayVector.
 const foreignVectors = 1 << 48
 
-// checkLine returns an error unless line, an index line from a log entry that is in no index file yet, belongs
-// to entry e.
+// checkLine returns an error unless line is a valid index line for the log entry e, which contains it. The line must
+// have the file, the size and the dimension of the document in the entry, a possible vector, and no field that only
+// lines in an index file have.
 func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	k := kind.Of(e.Key)
 	if k == nil {

@@ -35,15 +35,15 @@ type Interest struct {
 	newest  atomic.Uint64
 }
 
-// Key returns the key by which a precondition refers to the Interest: its version is Newest.
+// Key returns the key that preconditions use for the Interest. The version of this key is the result of Newest.
 func (i *Interest) Key() string { return i.key }
 
-// Newest returns the position of the newest put that matched the condition of the Interest.
+// Newest returns the position of the newest put that matched the condition of the Interest. As long as no put has
+// matched, it returns a number that is the position of no log entry.
 func (i *Interest) Newest() wal.LSN { return i.newest.Load() }
 
-// Match replaces the condition by the function match. Several goroutines may call match at the same time, while the log
-// is locked. So match must be quick, and must not keep the document. Its argument doc is nil if the document is
-// compressed.
+// Match replaces the condition by the function matches. Several goroutines may call matches at the same time, while
+// the log is locked. So matches must be quick, and must not keep doc. If the document is compressed, doc is nil.
 func (i *Interest) Match(matches func(id string, doc []byte) bool) { i.matches.Store(&matches) }
 
 // Matches reports whether a log entry puts a document that matches the condition of the Interest.
@@ -59,9 +59,10 @@ type interests struct {
 	list  atomic.Pointer[[]*Interest]
 }
 
-// Observe begins an Interest in the documents of a kind. An entry that was read from the log before this call, and is
-// not applied yet, does not have the key of the Interest until it is applied. So a caller that uses the key in a
-// precondition must first find out whether such an entry matches (wal's AnyAhead).
+// Observe begins an Interest in the documents of kind k for which matches returns true; see Interest.Match. An entry
+// that was read from the log before this call, and is not applied yet, does not have the key of the Interest until it
+// is applied. So a caller that uses the key in a precondition must first find out whether such an entry matches (wal's
+// AnyAhead).
 func (s *State) Observe(k *kind.Kind, matches func(id string, doc []byte) bool) *Interest {
 	return s.observe(k, matches, false)
 }
@@ -124,8 +125,8 @@ func (set *interests) note(e *wal.Entry) {
 // unseen is a bit in the versions that begin assigns. No position of a log entry has this bit.
 const unseen = 1 << 62
 
-// begin assigns a new version to every Interest, because it is unknown which documents were put while no
-// entries were applied.
+// begin assigns a new version to every Interest when State begins again from an index, because it is unknown which
+// documents were put meanwhile. epoch is a number that is different for each call.
 func (set *interests) begin(epoch uint64) {
 	set.mu.Lock()
 	defer set.mu.Unlock()
@@ -143,8 +144,8 @@ func (set *interests) keys(e *wal.Entry) (keys []string) {
 	return keys
 }
 
-// of returns those of some Interests that match the document which a log entry puts. It ignores an entry that cannot be
-// read, because Apply reports such an entry.
+// of returns the Interests in all that match the document which the log entry e puts. It returns nothing for a
+// deletion. It ignores an entry that cannot be read, because Apply reports such an entry.
 func of(all []*Interest, e *wal.Entry) (of []*Interest) {
 	if e.Delete {
 		return nil

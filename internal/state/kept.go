@@ -20,7 +20,7 @@ func KeptIn(e *wal.Entry) (index.Entry, record.View, error) {
 	}
 	line, err := keptLine(e, &view)
 	if err != nil {
-		return index.Entry{}, view, invalid(e, fmt.Errorf("the copy of a version in the log: %w", err))
+		return index.Entry{}, view, invalid(e, fmt.Errorf("the entry with the copy of a version is invalid: %w", err))
 	}
 	line.Version = view.Previous
 	return line, view, nil

@@ -156,8 +156,8 @@ func (s *State) grouping(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// Containing returns the assemblies that contain a memory, sorted, and the version of MembersKey(id): the
-// highest version of these assemblies.
+// Containing returns the ids of the assemblies that contain a memory, sorted, and the version of MembersKey(id): the
+// highest version of these assemblies, 0 if there are none.
 func (s *State) Containing(id string) (assemblies []string, newest uint64, err error) {
 	for {
 		swaps := s.swaps.Load()
@@ -172,8 +172,9 @@ func (s *State) Containing(id string) (assemblies []string, newest uint64, err e
 }
 
 // mergeContaining returns the ids of the assemblies that contain the memory id, and the highest version of these
-// assemblies. indexed has the versions of these assemblies in the index; mergeContaining merges them with the
-// changes since the index was written. ok is false if the index was replaced since its number of swaps was swaps.
+// assemblies. It combines indexed, the result of containingInIndex, with the changes since the index was written.
+// swaps is the value that the counter of swaps had before indexed was read. If the index was replaced since then, ok
+// is false and the other results are empty.
 func (s *State) mergeContaining(id string, indexed []group,
 	swaps uint64) (assemblies []string, newest uint64, ok bool) {
 	m := &s.members
@@ -222,7 +223,7 @@ func (s *State) containingInIndex(id string) ([]group, error) {
 		buf = line
 		e, err := index.ParseLine(line)
 		if err != nil {
-			return nil, fmt.Errorf("index line of %s: %w", human.Quote(a), err)
+			return nil, fmt.Errorf("the index line of %s is invalid: %w", human.Quote(a), err)
 		}
 		list = append(list, group{assembly: a, version: e.Version})
 	}
@@ -253,6 +254,6 @@ func (s *State) currentMembers(id string) (wal.LSN, error) {
 	return 0, nil
 }
 
-// MembersHint returns the Hint for a precondition that depends on what Containing or Grouped return after this
-// call.
+// MembersHint returns the Hint of a wal.Precondition on a key of MembersKey. Call it before the call of Containing or
+// Grouped on whose result the precondition depends.
 func (s *State) MembersHint() uint64 { return s.members.epoch.Load() + 1 }

@@ -47,7 +47,7 @@ func (m *models) begin(set *index.Set) {
 	m.list.Store(&list)
 }
 
-// swap drops the models that a newer index covers.
+// swap replaces the models that a newer index covers by the model in the metadata of that index.
 func (m *models) swap(set *index.Set) {
 	now := index.ModelOf(set)
 	list := []index.Model{now}
@@ -73,7 +73,7 @@ func (m *models) apply(pos uint64, line []byte) error {
 func modelIn(pos uint64, line []byte) (index.Model, error) {
 	var c Change
 	if err := json.Unmarshal(line, &c); err != nil {
-		return index.Model{}, fmt.Errorf("the embedding model in the log entry: %w", err)
+		return index.Model{}, fmt.Errorf("the log entry has an invalid embedding model: %w", err)
 	}
 	if c.Dimension < 0 || c.Dimension > mostDimension || c.Since > pos {
 		return index.Model{}, fmt.Errorf("the log entry has a model with an impossible dimension, %d, or position, %d",
@@ -85,7 +85,7 @@ func modelIn(pos uint64, line []byte) (index.Model, error) {
 	return index.Model{LSN: pos, Name: c.Name, Dimension: c.Dimension, Since: c.Since, Done: c.Done, Next: c.Next}, nil
 }
 
-// Model returns the embedding model of the store at the position up to which entries are applied.
+// Model returns the embedding model of the store after all log entries that were applied.
 func (s *State) Model() index.Model {
 	if list := s.models.get(); len(list) > 0 {
 		return list[len(list)-1]

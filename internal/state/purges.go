@@ -14,7 +14,7 @@ import (
 // PurgeKey is the key of the log entries that name purged documents and redacted versions.
 const PurgeKey = "p"
 
-// purges has the purges named by log entries that the index does not cover, as rows of wal/purges.
+// purges has the purges that are named by log entries after the index, in the form of rows of the file wal/purges.
 type purges struct {
 	mu      sync.Mutex
 	list    []purgefile.Row

@@ -41,8 +41,8 @@ type puts struct {
 	bytes  [1 + putSlots]atomic.Uint64
 }
 
-// PutsKey returns the key of a running total: the number of memories that were put into a session; if session
-// is "", into the store.
+// PutsKey returns the key of a running total: the number of puts of memories into a session or, if session is "", the
+// number of memories that were created in the store. Several sessions may share one total.
 func PutsKey(session string) string { return putsKey(Puts, putSlot(session)) }
 
 // PutBytesKey returns the key of a running total: the size in bytes of the documents that PutsKey counts.
@@ -105,7 +105,8 @@ const (
 	MostPuts = skip / 2
 )
 
-// begin adds skip to all totals, so that they change: it is unknown how much was put while no entries were applied.
+// begin adds skip to all totals when State begins again from an index, because it is unknown how much was put
+// meanwhile. So every total changes.
 func (p *puts) begin() {
 	for i := range p.counts {
 		p.counts[i].Add(skip)

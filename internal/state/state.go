@@ -193,7 +193,7 @@ func (s *State) admit(e *wal.Entry) (record.View, error) {
 	return Check(e)
 }
 
-// refuse reports an invalid log entry. The entry is skipped. The caller holds mu.
+// refuse skips e, an invalid log entry, and passes it to Refused with the error err. The caller holds mu.
 func (s *State) refuse(e *wal.Entry, err error) {
 	s.applied = e.LSN
 	if s.Refused != nil {
@@ -209,7 +209,8 @@ func (s *State) creates(letter byte, id string) (bool, error) {
 	return false, err
 }
 
-// Current implements wal.Machine: it returns the version that a key has for preconditions.
+// Current implements wal.Machine: it returns the present version of a key, with which the log compares the version in
+// a precondition.
 func (s *State) Current(key string) (wal.LSN, error) {
 	switch key[0] {
 	case Members:
@@ -265,7 +266,8 @@ func (s *State) Deletion(letter byte, id string) uint64 {
 	return 0
 }
 
-// Line returns the line that the index files have for a document, even if the overlay has a newer version.
+// Line returns the line that the index files have for a document, even if the overlay has a newer version. The error
+// is errs.ErrNotFound if the index has no such line.
 func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	k := kind.Lettered(letter)
 	if k == nil {
@@ -291,13 +293,13 @@ func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	}
 	e, err := index.ParseLine(line)
 	if err != nil {
-		return e, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
+		return e, fmt.Errorf("%w: the index line of %s is invalid: %w", errs.ErrCorrupt, human.Quote(id), err)
 	}
 	return e, nil
 }
 
-// Changed reports whether the newest version of a document may no longer be the given version; 0 stands for a document
-// that does not exist. The caller has read this version when the swap counter (see Swaps) was since.
+// Changed reports whether the newest version of a document may differ from version; 0 stands for a document that does
+// not exist. since is the result of Swaps from before the caller found version.
 func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {
@@ -308,7 +310,8 @@ func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	return s.swaps.Load() != since
 }
 
-// Hint returns the Hint for a precondition that depends on what Find returns after this call.
+// Hint returns the Hint of a wal.Precondition on the key of a document. Call it before the call of Find on whose
+// result the precondition depends.
 func (s *State) Hint() uint64 { return s.swaps.Load() + 1 }
 
 // Unchanged implements wal.Machine: it reports whether it is certain that the version in the precondition p is still
@@ -325,7 +328,7 @@ func (s *State) Unchanged(p wal.Precondition) bool {
 	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
 }
 
-// Swaps returns the number of times that the index was replaced since the store was opened.
+// Swaps returns a number that increases whenever the index is replaced.
 func (s *State) Swaps() uint64 { return s.swaps.Load() }
 
 // Live returns the number of existing documents, or scopes of working memory, of a kind.
@@ -342,18 +345,19 @@ func (s *State) Had(letter byte) bool {
 	return s.had[letter] || s.live[letter] > 0
 }
 
-// Set returns the current index with a reference for the caller.
+// Set returns the current index; nil after Close. The caller gets a reference and must release it.
 func (s *State) Set() *index.Set { return s.sets.Acquire() }
 
 // Overlay returns the current overlay.
 func (s *State) Overlay() *index.Overlay { return s.overlay.Load() }
 
-// From returns the position up to which the current set covers the log.
+// From returns the position up to which the current index covers the log.
 func (s *State) From() uint64 {
 	return s.from.Load()
 }
 
-// Swap installs a newer index and drops the positions that it covers from the overlay.
+// Swap installs a newer index and drops the positions that it covers from the overlay. Swap takes over the caller's
+// reference to set. If set is older than the current index, Swap only releases set.
 func (s *State) Swap(set *index.Set) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,8 +73,8 @@ func (s *State) Writers() []writer.Writer {
 	return slices.Clone(s.writers.list.All())
 }
 
-// Writer returns the writer that number in the entry of a version stands for. ok is false if the number is not
-// explained among the Writers.
+// Writer returns the writer that the number of a writer stands for in the log entry at position version. ok is false
+// if the Writers do not explain the number.
 func (s *State) Writer(number uint32, version uint64) (writer.Writer, bool) {
 	s.writers.mu.Lock()
 	defer s.writers.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 )
 
-// inPlace is called by Close. It returns errs.ErrReplaced if the store's folder was replaced. Before that, it writes
-// the documents whose newest version is only in the log to files. If some of them cannot be written, it joins an
-// *errs.UnfiledError to the error.
+// inPlace returns errs.ErrReplaced if the store's folder was replaced while the store was open; Close calls it. In
+// that case, documents whose newest version is only in the log are first written to files. If some of them cannot be
+// written, an *errs.UnfiledError is joined to the error. inPlace returns nil for a store that is open read-only.
 func (st *Store) inPlace() error {
 	if st.Engine.Env().ReadOnly {
 		return nil
@@ -27,11 +27,16 @@ func (st *Store) inPlace() error {
 // files are restored in that time, the next handle restores the rest.
 const restoreMost = 2 * time.Second
 
-// restoreFiles restores missing files, for a handle without background goroutines. If config.json has adopt_deletions
-// false, it restores files that were deleted by hand: without background goroutines they would be noticed only when
-// they are read, and by then log and archive may no longer have them. Otherwise it restores only the files of folders
-// that have vanished, and does nothing if ctx has a deadline, because the process must end soon. Until all files of
-// such a folder are restored, the store also restores a file in it that a user deletes.
+// restoreFiles restores missing files when a handle without background goroutines is closed. It takes at most
+// restoreMost, except with System.Inline.
+//
+// If adopt_deletions is false in config.json, files that were deleted by hand are restored, but not with
+// System.Inline. Without background goroutines the store would notice such a deletion only when the document is read,
+// and by then log and archive may no longer have the document.
+//
+// If adopt_deletions is true, only the files of folders that have vanished are restored, and none if ctx has a
+// deadline, because the process must end soon. With System.Inline, too, only these files are restored. As long as some
+// files of such a folder are missing, the store also restores a file in the folder that a user deletes.
 func (st *Store) restoreFiles(ctx context.Context) {
 	_, ends := ctx.Deadline()
 	inline, adopts := st.Engine.Env().System.Inline, st.Engine.Settings().Now().AdoptsDeletions()

@@ -12,8 +12,9 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Copied flushes the store and returns the data that a backup or a migration copies. With unflushed, a folder to which
-// no files can be written now is not an error: documents that are not in files are copied from the log.
+// Copied flushes the store and returns the data that a backup or a migration copies. A store that is open read-only is
+// not flushed. If unflushed is true and files cannot be written now, for example because a folder is immutable, this
+// is not an error: documents that are not in files are copied from the log. A full disk is always an error.
 func (st *Store) Copied(ctx context.Context, unflushed bool) (backup.Source, error) {
 	var again func(context.Context) error
 	if d := st.Engine.Log().Damage(); !st.Engine.Env().ReadOnly || d != nil {
@@ -38,7 +39,7 @@ func (st *Store) Copied(ctx context.Context, unflushed bool) (backup.Source, err
 	return s, err
 }
 
-// Copying returns the data that a backup or a migration copies.
+// Copying returns the data that a backup or a migration copies. It does not flush the store.
 func (st *Store) Copying(ctx context.Context) (backup.Source, error) {
 	live, err := st.Engine.Count(ctx, engine.Filters{})
 	if err != nil {

@@ -89,7 +89,8 @@ type sectionTexts struct {
 	st *Store
 }
 
-// Add implements embedding.Sections. The vectors are in files that belong to an index, so it writes the first one.
+// Add implements embedding.Sections. The files of the vectors belong to an index. So if the store has no index yet,
+// Add flushes the store, which writes the first index.
 func (s sectionTexts) Add(ctx context.Context, model string, list []meanings.Vector) (int, error) {
 	n, err := s.st.Views.AddMeanings(ctx, model, list)
 	if errors.Is(err, views.ErrNoIndex) {

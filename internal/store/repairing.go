@@ -20,10 +20,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// repairing is an open store as a heal.Store, through which internal/repairs/heal changes it.
+// repairing implements heal.Store for an open store: package internal/repairs/heal changes the store through it.
 type repairing struct{ st *Store }
 
-// Repairing returns the store as a heal.Store, through which repairs change it. Its Close closes the store.
+// Repairing returns the store as a heal.Store, through which repairs change it. Closing the heal.Store closes the
+// store.
 func (st *Store) Repairing() heal.Store { return repairing{st} }
 
 func (r repairing) Source() view.Source { return r.st.Source() }
@@ -196,8 +197,9 @@ func (st *Store) RebuildVectors(ctx context.Context) error {
 		})
 }
 
-// RebuildIndex rebuilds the index from the log and the files, regardless of the content of the current one. It returns
-// an *errs.CorruptionError, and changes nothing, if a folder without documents should have some.
+// RebuildIndex rebuilds the index from the log and the files, whatever the current index contains. Before that it
+// flushes the store. If the flush succeeds, and a document folder has no documents although it should have some,
+// RebuildIndex returns an *errs.CorruptionError and leaves the index unchanged.
 func (st *Store) RebuildIndex(ctx context.Context) error {
 	if st.FlushNow(ctx, flush.MergeFlush) == nil { // otherwise files may be missing for that
 		if err := st.emptied(); err != nil {
@@ -207,8 +209,8 @@ func (st *Store) RebuildIndex(ctx context.Context) error {
 	return st.Flusher.ReindexNow(ctx, flush.ErrAsked)
 }
 
-// emptied returns an *errs.CorruptionError if a document folder has no documents although, according to the index, it
-// should have some.
+// emptied returns an *errs.CorruptionError if a document folder has no documents although the index or the log names
+// some.
 func (st *Store) emptied() error {
 	for _, k := range st.Engine.Kinds().All {
 		n := st.Engine.State().Live(k.Letter)

@@ -14,13 +14,14 @@ import (
 	"github.com/varve-db/varve/remote/sender"
 )
 
-// Places returns the places in the folder of the user's state where this store's copy elsewhere is recorded.
+// Places returns the access to the files that record where this store's copy elsewhere is. These files are in the
+// folder of the user's state, not in the store.
 func (st *Store) Places() *offsite.Places {
 	e := st.Engine.Env()
 	return &offsite.Places{FS: e.System.FS, State: e.StateDir, Dir: e.Dir, Store: uuid.UUID(st.Engine.Log().UUID())}
 }
 
-// SentSource returns the store as the source of a sender.
+// SentSource returns access to the data of the store that package sender sends to a copy elsewhere.
 func (st *Store) SentSource(ctx context.Context) (*offsite.Source, error) {
 	s, err := st.Copying(ctx)
 	if err != nil {
@@ -29,14 +30,15 @@ func (st *Store) SentSource(ctx context.Context) (*offsite.Source, error) {
 	return offsite.New(s), nil
 }
 
-// Sending returns the options of a sender.
+// Sending returns the options with which package sender sends the log of this store to the copy elsewhere.
 func (st *Store) Sending() sender.Options {
 	e := st.Engine.Env()
 	return sender.Options{Clock: e.Clock, Sleep: e.Sleep, Random: e.Rand(), FileMode: e.FileMode}
 }
 
-// OpenCopy returns the copy in a place, opened with the keys of this machine if it is sealed. unseal may be nil: see
-// offsite.Places.Opened.
+// OpenCopy returns the remote through which this store's copy at r is written and read. If the copy is sealed, the
+// result encrypts and decrypts with the keys of this machine; otherwise it is r. unseal may be nil: then data that
+// were sent cannot be read; see offsite.Places.Opened.
 func (st *Store) OpenCopy(ctx context.Context, r remote.Remote, unseal sealed.Unseal) (remote.Remote, error) {
 	return st.Places().Opened(ctx, r, st.seal, unseal, st.Engine.Env().Rand())
 }
@@ -45,7 +47,8 @@ func (st *Store) OpenCopy(ctx context.Context, r remote.Remote, unseal sealed.Un
 // cannot encrypt.
 func (st *Store) Sealer() offsite.Sealer { return st.seal }
 
-// sending returns the host of the sender.
+// sending returns the Host that sends the log to the copy elsewhere. plain opens the remote at a URL; if the copy is
+// sealed, the Host encrypts what it sends.
 func (st *Store) sending(plain offsite.Opener) *offsite.Host {
 	e := st.Engine.Env()
 	open := func(ctx context.Context, url string) (remote.Remote, error) {

@@ -136,8 +136,8 @@ func unfinished(c *Config) error {
 		"to use what is there, rename the folder", errs.ErrInvalid, m.Kind, e.Dir, m.Kind)
 }
 
-// build creates the engine, which enters the store's folder, and after that the other components of the Store. It does
-// not open the log, which the caller does next.
+// build creates the engine, lets it examine or create the store's folder, and then creates the other components of the
+// Store. It does not open the log, which the caller does next.
 func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	up := host{st}
 	s := settings.New(c.Env)
@@ -211,7 +211,7 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 		st.Scopes.Now() // relates the time of day to the machine's uptime, if no other process of this boot has
 		diskspace.Watch(eng)
 		if err := eng.Log().RecordConfig(); err != nil {
-			e.Logger.Warn("recording that the store has a config.json", "err", err) // the next checkpoint does
+			e.Logger.Warn("recording that the store has a config.json failed", "err", err) // the next checkpoint does
 		}
 	}
 	if eng.Log().Report().Recovered {
@@ -220,7 +220,7 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// start starts the background goroutines.
+// start starts the background goroutines, unless the handle has none; see Background.
 func (st *Store) start(c *Config) {
 	if !st.Background() {
 		return

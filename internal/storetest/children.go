@@ -62,7 +62,7 @@ func Jobs(jobs map[string]Job) func(ctx context.Context, job, dir string) error 
 	}
 }
 
-// Start starts a child process that does a job in a folder. It returns the process and its output.
+// Start starts a child process that runs job with the folder dir; see Main. It returns the process and its output.
 func Start(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -78,8 +78,8 @@ func Start(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, bufio.NewReader(out)
 }
 
-// StartTalking starts a child process that reads further commands from its input. The process is killed when
-// the test ends.
+// StartTalking starts a child process that reads further commands from its input. It returns the process, its output
+// and its input. The process is killed when the test ends.
 func StartTalking(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader, io.WriteCloser) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")

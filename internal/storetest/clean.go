@@ -11,8 +11,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// ExpectClean fails the test unless verifying a store found no fault, and nothing was left behind or set
-// aside. If other processes have the store open, it may report files that they are just creating.
+// ExpectClean fails the test if verifying a store found a fault, or if the store has files in quarantine or temporary
+// files. alone must be false if other processes have the store open: then temporary files, which these processes may
+// just be writing, are allowed.
 func ExpectClean(t testing.TB, verified iter.Seq2[repair.Finding, error], dir string, alone bool) {
 	t.Helper()
 	AllWell(t, verified)
@@ -31,7 +32,8 @@ func ExpectClean(t testing.TB, verified iter.Seq2[repair.Finding, error], dir st
 	}
 }
 
-// AllWell fails the test unless verifying a store found no fault.
+// AllWell fails the test if verified, the result of verifying a store, has an error or a finding other than
+// repair.Info.
 func AllWell(t testing.TB, verified iter.Seq2[repair.Finding, error]) {
 	t.Helper()
 	for f, err := range verified {

@@ -10,8 +10,8 @@ import (
 // Environment is the environment in which a store is opened.
 type Environment = store.Environment
 
-// In returns a copy of options that has the environment. O is varve.Options, which keeps it in an unexported field:
-// hosts cannot replace the machine.
+// In returns a copy of the options o that has the environment e. O is varve.Options, which keeps the environment in an
+// unexported field, so that hosts cannot replace the machine.
 //
 //	st, err := varve.Open(ctx, dir, storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fsys}}))
 func In[O any](o *O, e Environment) *O {
@@ -20,7 +20,7 @@ func In[O any](o *O, e Environment) *O {
 	return &c
 }
 
-// Of returns the environment that options have, to be read and changed. O is varve.Options.
+// Of returns a pointer to the environment in the options o, for reading and changing it. O is varve.Options.
 func Of[O any](o *O) *Environment { return unexported[Environment](o, "env") }
 
 // Inner returns the store behind a handle, for tests that inspect or break it. S is varve.Store.

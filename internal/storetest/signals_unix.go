@@ -28,17 +28,18 @@ func StopIdle(t testing.TB, p *os.Process, dir string) {
 		Stop(t, p)
 		var is syscall.WaitStatus
 		if _, err := syscall.Wait4(p.Pid, &is, syscall.WUNTRACED, nil); err != nil || !is.Stopped() {
-			t.Fatalf("it did not stop: %v, %v", is, err)
+			t.Fatalf("the process did not stop: %v, %v", is, err)
 		}
 		if unlocked(t, dir) {
 			return
 		}
 		Continue(t, p)
 	}
-	t.Fatal("it holds a lock of the log whenever it is stopped")
+	t.Fatal("at each attempt, the stopped process held a lock of the log")
 }
 
-// unlocked reports whether no process holds a lock of the log that is taken only for a moment.
+// unlocked reports whether no process holds flush.lock, append.lock or sync.lock of the store in dir. Every process
+// holds these locks only for short times.
 func unlocked(t testing.TB, dir string) bool {
 	t.Helper()
 	free := true

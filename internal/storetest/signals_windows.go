@@ -15,5 +15,5 @@ func Stop(t testing.TB, _ *os.Process) { t.Skip("no SIGSTOP") }
 // Continue does nothing: no child was stopped.
 func Continue(testing.TB, *os.Process) {}
 
-// Allocated returns the space that a file occupies on the disk.
+// Allocated returns the size of a file, in place of the space that it occupies on the disk.
 func Allocated(info fs.FileInfo) int64 { return info.Size() }

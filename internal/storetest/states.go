@@ -18,10 +18,11 @@ import (
 
 // What tests of several processes write: a document whose text contains its state, and nothing else.
 
-// Members is the number of memories that belong to the key of a batch.
+// Members is the number of memories that belong to one key of the form "….batch"; see MemberIDs.
 const Members = 4
 
-// Content returns a text of size bytes that contains a state.
+// Content returns a text that contains a state: the state, a space, and the last character of the state, repeated size
+// times.
 func Content(state string, size int) string {
 	return state + " " + strings.Repeat(state[len(state)-1:], size)
 }
@@ -83,7 +84,8 @@ func IsNote(id string) bool { return strings.HasSuffix(id, ".note") }
 // NotePath returns the path of the note with a key.
 func NotePath(id string) string { return "storm/" + id + ".md" }
 
-// MemberIDs returns the ids of the memories that belong to a key.
+// MemberIDs returns the ids of the memories that belong to a key: Members ids if the key ends with ".batch", otherwise
+// only the key itself.
 func MemberIDs(key string) (ids []string) {
 	if !strings.HasSuffix(key, ".batch") {
 		return []string{key}

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// VectorReport is the result of comparing vectors with memories, and with assemblies, whose ids it lists
-// with "assemblies/" before them.
+// VectorReport is the result of CheckVectors. Each of its lists has at most mostListed entries. The id of an assembly
+// has "assemblies/" before it.
 type VectorReport struct {
 	Vectors    int64    // number of vectors of memories
 	Composites int64    // number of vectors of assemblies
@@ -29,7 +29,8 @@ type VectorReport struct {
 	counts     [3]int
 }
 
-// Drift returns how many memories and vectors disagree.
+// Drift returns the number of documents whose vector is missing or stale, plus the number of vectors without a
+// document.
 func (r *VectorReport) Drift() int { return r.counts[0] + r.counts[1] + r.counts[2] }
 
 // mostListed is the maximum number of ids of each kind in a report.
@@ -42,8 +43,8 @@ func listID(list []string, id string) []string {
 	return append(list, id)
 }
 
-// CheckVectors compares every memory's embedding, and every assembly's composite,
-// with its vector, bit by bit. It reads all of them. S is varve.Store.
+// CheckVectors compares the embedding of every memory, and the composite embedding of every assembly, with its vector,
+// bit by bit. It reads all documents. S is varve.Store.
 func CheckVectors[S any](ctx context.Context, store *S) (VectorReport, error) {
 	st := Inner(store)
 	var r VectorReport
@@ -117,7 +118,8 @@ type vectorChecker struct {
 	rows      [2]int64
 }
 
-// unread records a document that cannot be read, and returns an error that must end the check.
+// unread handles err, the error of reading a document, or nil. If the check must end because of err, unread returns
+// err. Otherwise it adds err to the report and returns nil.
 func (c *vectorChecker) unread(err error) error {
 	if err == nil || c.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
 		return err
@@ -168,7 +170,8 @@ func (c *vectorChecker) one(kind vector.Kind, id string, version uint64, embeddi
 	return nil
 }
 
-// ghosts searches for vectors of documents that do not exist; expired documents still do.
+// ghosts adds to the report the vectors of documents that do not exist. A document that has expired and is not deleted
+// yet counts as existing.
 func (c *vectorChecker) ghosts() error {
 	for i, k := range []*engine.Kind{c.st.Engine.Kinds().Memories, c.st.Engine.Kinds().Assemblies} {
 		kind := vector.Kind(i)

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Query stands for the text of a query in a query's template.
+// Query is the placeholder for the text of a query in a template for queries.
 const Query = "{query}"
 
 // CheckQuery returns an error if a template for queries is invalid. A valid template is a text that contains {query}
@@ -21,7 +21,7 @@ func CheckQuery(s string) error {
 	case s == "":
 		return nil
 	case len(s) > Most:
-		why = fmt.Sprintf("%d bytes, the limit is %d", len(s), Most)
+		why = fmt.Sprintf("the template has %d bytes, but the limit is %d", len(s), Most)
 	case !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }):
 		why = "contains a character that cannot be displayed"
 	case strings.Count(s, Query) != 1 || strings.ContainsAny(strings.Replace(s, Query, "", 1), "{}"):

@@ -37,7 +37,8 @@ type Template struct {
 	previous bool
 }
 
-// part is a part of a template: literal text, or the names in braces.
+// part is a part of a template: literal text, or the alternative names of one pair of braces. Of these names, the
+// first one that has a value counts.
 type part struct {
 	literal string
 	names   []string
@@ -45,7 +46,7 @@ type part struct {
 
 var alone = &Template{text: Content, pieces: [][]part{{{names: []string{content}}}}}
 
-// Named returns the templates that config.json can select by a name.
+// Named returns the templates that config.json can select by a name, as a map from name to template.
 func Named() map[string]string { return map[string]string{"content": Content, "turns": Turns} }
 
 // Parse parses the value in config.json: a template, or the name of one.
@@ -63,7 +64,7 @@ func Parse(s string) (*Template, error) {
 	}
 	switch {
 	case len(s) > Most:
-		return bad(fmt.Sprintf("%d bytes, the limit is %d", len(s), Most))
+		return bad(fmt.Sprintf("the template has %d bytes, but the limit is %d", len(s), Most))
 	case strings.Contains(strings.Join(strings.Fields(s), " "), separator):
 		return bad(fmt.Sprintf("contains %q, which separates model and template in the name of a model", separator))
 	case !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl):
@@ -112,7 +113,7 @@ func (t *Template) String() string { return t.text }
 // Previous reports whether the template uses the previous memory.
 func (t *Template) Previous() bool { return t.previous }
 
-// Own returns the part of a memory's text that comes from the memory itself.
+// Own returns the text that is embedded for the memory m, without the content of the previous memory.
 func (t *Template) Own(m *memstore.Memory) string { return t.Text(m, "") }
 
 // Text returns the text that is embedded for the memory m. prev is the content of the previous memory in the
@@ -185,7 +186,8 @@ func last(s string) string {
 // separator is the text between a model's name and a template in the name by which a store records the two.
 const separator = " as "
 
-// Split returns the model and the template in the name by which a store knows its model.
+// Split splits identity, the name by which a store knows its model, into the name of the model and the template. A
+// name without a template has the template Content.
 func Split(identity string) (model string, t *Template) {
 	if i := strings.LastIndex(identity, separator); i >= 0 && strings.Contains(identity[i:], Content) {
 		if t, err := Parse(identity[i+len(separator):]); err == nil {

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// MostDays is the maximum number of days for which a span of time may last, and that a time may be in the past: 273
-// years. The limit of a time.Duration is 292 years.
+// MostDays is the maximum number of days that a span of time may have, and that a time may be in the past: 273 years.
+// A time.Duration is limited to 292 years.
 const MostDays = 100_000
 
 var (
 	errLong  = fmt.Errorf("more than %d days", MostDays)
-	errUnits = errors.New("units are s, m, h, d and w, each with a number before it")
+	errUnits = errors.New("write numbers with units: s, m, h, d or w, for example 90m or 1w2d")
 )
 
-// Split parses a span of time: weeks and days, each at most once and in this order, then a duration as
-// time.ParseDuration accepts it.
+// Split parses a span of time such as 1w2d3h: weeks and days, each at most once and in this order, then a duration as
+// time.ParseDuration accepts it. days is the number of days in the weeks and days, and rest is the duration.
 func Split(s string) (days int, rest time.Duration, err error) {
 	for _, unit := range []struct {
 		name string

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Span is the meaning of a text: a moment, whose From and To are equal, or a period from From until
-// before To.
+// Span is the time that a text names: a moment if From and To are equal, otherwise a period that includes From and
+// excludes To.
 type Span struct{ From, To time.Time }
 
 // After returns the first moment after the span.
@@ -268,12 +268,13 @@ func clocked(s string, now time.Time) (Span, bool) {
 var numbers = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
 	"twelve"}
 
-// ago parses a text that gives a time by how long ago it is.
+// ago parses a text such as "3 days ago" or "7d", and returns the time that is so long before now.
 func ago(s string, now time.Time) (time.Time, error) {
 	return apart(strings.TrimSuffix(s, " ago"), now, -1)
 }
 
-// apart parses a text that gives a time by its distance from now; sign is 1 for later and -1 for earlier.
+// apart parses a length of time, such as "3 days" or "36h", and returns the time that is so far from now: after now if
+// sign is 1, before now if sign is -1.
 func apart(s string, now time.Time, sign int) (time.Time, error) {
 	if count, unit, ok := strings.Cut(s, " "); ok {
 		n := slices.Index(numbers, count)
@@ -323,8 +324,8 @@ func apart(s string, now time.Time, sign int) (time.Time, error) {
 	return now.Add(time.Duration(sign) * rest), err
 }
 
-// monthsBefore returns the same day in an earlier month. If that month has no such day, it returns the last day of the
-// month.
+// monthsBefore returns the same day and time of day n months before now; after now if n is negative. If that month has
+// no such day, it returns the last day of the month.
 func monthsBefore(now time.Time, n int) time.Time {
 	y, m, d := now.Date()
 	last := time.Date(y, m-time.Month(n)+1, 0, 0, 0, 0, 0, time.UTC)

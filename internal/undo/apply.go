@@ -64,7 +64,8 @@ func (u *Undoer) Undo(ctx context.Context, o Options) (*Plan, error) {
 		case errors.Is(err, errPlanAgain) && try < tries:
 		case err != nil:
 			if errors.Is(err, errPlanAgain) {
-				err = fmt.Errorf("%w: gave up after %d attempts", errs.ErrConflict, tries)
+				err = fmt.Errorf("%w: the undo gave up after %d attempts, because the store keeps changing",
+					errs.ErrConflict, tries)
 			}
 			return r.result(p), r.explain(err)
 		default:
@@ -87,11 +88,13 @@ type run struct {
 	at    []wal.LSN
 }
 
-// begun reports whether the undo has already changed a document, in this run or in an earlier one that was interrupted.
-// If so, it must not give up, and must make the changes that are still possible.
+// begun reports whether the undo has already changed a document, in this run or in an earlier run that was
+// interrupted. An undo that has begun does not give up because of conflicts: it makes the changes that are still
+// possible.
 func (r *run) begun() bool { return r.s.continues || len(r.at) > 0 }
 
-// result returns the plan, completed with the number of changes and the commits that were made.
+// result returns the first plan of the run, or p if there is none yet, with the number of changes and the positions of
+// the commits that were made. The result is nil if p is nil and there is no first plan.
 func (r *run) result(p *Plan) *Plan {
 	if r.plan != nil {
 		p = r.plan
@@ -102,7 +105,8 @@ func (r *run) result(p *Plan) *Plan {
 	return p
 }
 
-// explain adds to the error of an interrupted undo that the same undo can be run again to continue.
+// explain adds to err, the error of an undo of several commits, the number of changes that were made and the advice to
+// run the same undo again. If the undo has committed nothing, or takes one commit, explain returns err unchanged.
 func (r *run) explain(err error) error {
 	if len(r.at) == 0 || !r.parts {
 		return err
@@ -175,8 +179,9 @@ func (p *part) begin() {
 	p.restoration, p.docs, p.changes = p.u.commits.Restoration(limit), nil, nil
 }
 
-// weigh sets p.rest to the change of the number and the bytes of memories by all commits of the undo, if the store has
-// limits. Between two of the commits the store may have more memories than after the last one.
+// weigh sets p.rest to the effects that all commits of the undo together have on the number and the bytes of memories.
+// It does so only if the store has limits and the undo takes several commits, because between two of these commits the
+// store may have more memories than after the last one. Otherwise p.rest is nil.
 func (p *part) weigh(ctx context.Context, list []*change) error {
 	if p.rest = nil; !p.parts || counts.LimitsOf(p.u.engine.Settings().Now()) == nil {
 		return nil
@@ -262,7 +267,8 @@ func (p *part) refuse(c *change, cause error) error {
 	return p.markStale()
 }
 
-// add adds a change to the commit. If there is no room for it, add first commits the changes that were added before.
+// add adds the change c to the commit; d describes what the commit writes for the change. If the commit has no room
+// for it, add first commits the changes that were added before.
 func (p *part) add(ctx context.Context, c *change, d *commit.Restored) error {
 	v, ok, err := p.u.newest(ctx, c)
 	if err != nil {
@@ -317,7 +323,9 @@ func (u *Undoer) newest(ctx context.Context, c *change) (engine.Version, bool, e
 	return v, err == nil && e.Cause == wal.CauseUpkeep && view.Previous == c.Version, nil
 }
 
-// commit commits the changes that were added. last means that no others follow.
+// commit commits the changes that were added. last is true for the last commit of the undo. If commits of other
+// writers conflict with the changes, commit omits the changes for which the plan is no longer valid and tries again;
+// an undo of one commit returns errPlanAgain instead.
 func (p *part) commit(ctx context.Context, last bool) error {
 	for try := 1; p.restoration.Len() > 0; try++ {
 		o := commit.RestoreOptions{Cause: wal.CauseUndo, Later: func(id string) bool { return p.later[id] }}

@@ -42,7 +42,7 @@ func (u *Undoer) phase(c *change) int {
 	return 1
 }
 
-// plan makes the plan for undoing the selected commits.
+// plan returns the plan for undoing the selected commits, and its changes in the order in which they are to be made.
 func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, error) {
 	if err := u.engine.CatchUp(ctx); err != nil {
 		return nil, nil, err
@@ -91,8 +91,8 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 	return p, list, nil
 }
 
-// none is used in place of the number of a state. It means that nothing is to be undone, or that no other commit has
-// made a state.
+// none, in place of the index of a state, means that there is no such state: either nothing is to be undone, or no
+// other commit has made a state.
 const none = int32(-2)
 
 // undoTarget returns in target the state to which the undo restores the document; none if nothing is to be undone.
@@ -121,7 +121,9 @@ func (d *document) undoTarget() (target int32, since wal.LSN, other int32) {
 	return target, since, other
 }
 
-// judge returns the change that undoes a document, or the conflict that prevents it.
+// judge returns the change that undoes the selected commits for one document; nil if there is nothing to undo for it,
+// or if nothing can be undone. The conflict is the reason why the changes of the document cannot be undone, or only
+// some of them; nil if there is no conflict. to is the position up to which the log was read.
 func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*change, *Conflict) {
 	target, since, other := d.undoTarget()
 	var conflict *Conflict
@@ -145,15 +147,16 @@ func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*ch
 		c.What = Restore
 	}
 	if now, err := u.engine.State().Current(key); err == nil && now != c.Version && now < to {
-		return nil, &Conflict{Version: now, Err: fmt.Errorf("%w: version %d is not in the log", ErrBuiltUpon, now)}
+		return nil, &Conflict{Version: now, Err: fmt.Errorf("%w: the current version, %d, is not in the log",
+			ErrBuiltUpon, now)}
 	}
 	return c, conflict
 }
 
-// builtUpon returns the conflict that arises because another commit made a later version of the document.
+// builtUpon returns the conflict of a document for which another commit made the later state n.
 func (u *Undoer) builtUpon(n *node) *Conflict {
 	if n.unknown {
-		return &Conflict{Err: fmt.Errorf("%w: by a version that the log no longer has", ErrBuiltUpon)}
+		return &Conflict{Err: fmt.Errorf("%w: the log no longer has that change", ErrBuiltUpon)}
 	}
 	c := &Conflict{Version: n.lsn, Writer: u.engine.Writer(n.writer, n.lsn)}
 	by := "an unknown writer"
@@ -175,8 +178,8 @@ func (u *Undoer) builtUpon(n *node) *Conflict {
 	return c
 }
 
-// together removes the changes that depend on changes which cannot be made, and records their conflicts: see the
-// package comment.
+// together returns list without the changes that depend on a change which cannot be made, and adds a conflict to p for
+// each omitted change. See the package comment.
 func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*change, error) {
 	memories, assemblies := u.engine.Kinds().Memories, u.engine.Kinds().Assemblies
 	for {
@@ -209,8 +212,9 @@ func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*chan
 	}
 }
 
-// rests returns two errors. The first one is the reason why the change of a memory cannot be undone: an assembly that
-// this undo does not change contains the memory. The second one is an error of reading.
+// rests returns two errors. The first one is the reason why the undo cannot make the change c of a memory: an assembly
+// contains the memory and would change with it, but the undo does not change this assembly. The first error is nil if
+// c can be made. The second one is an error of reading. done has the changes of the undo, by key.
 func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) (error, error) {
 	if c.What == Undelete {
 		return nil, nil
@@ -228,7 +232,8 @@ func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) 
 				return nil, err
 			}
 		}
-		return fmt.Errorf("%w: assembly %s contains it and would change with it", ErrBuiltUpon, human.Quote(a)), nil
+		return fmt.Errorf("%w: assembly %s contains this memory, and would change, too", ErrBuiltUpon,
+			human.Quote(a)), nil
 	}
 	return nil, nil
 }
@@ -248,8 +253,9 @@ func (u *Undoer) sameVector(ctx context.Context, c *change) (bool, error) {
 	return slices.Equal(was, is), nil
 }
 
-// lacks returns two errors. The first one is the reason why an assembly cannot be restored: one of its members would
-// not exist. The second one is an error of reading.
+// lacks returns two errors. The first one is the reason why the change c cannot restore an assembly: after the undo,
+// one of its members would not exist. The first error is nil if all would exist. The second one is an error of
+// reading. done has the changes of the undo by key.
 func (u *Undoer) lacks(c *change, done map[string]*change) (error, error) {
 	k := u.engine.Kinds().Memories
 	var missing []string

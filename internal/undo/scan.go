@@ -137,7 +137,8 @@ type document struct {
 	undos map[wal.LSN]int32
 }
 
-// add adds the state that a log entry makes to the document's history.
+// add adds to the history the state that the log entry e makes. If an undo wrote e, the undo is not undone itself, and
+// the state that it restored is known, the document returns to that state instead.
 func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 	if len(d.nodes) > 0 && e.previous != d.last && (e.deleted || !e.created) {
 		// The replaced version is not in the log: it was erased, or invented when the index was rebuilt.
@@ -215,7 +216,7 @@ func (d *document) version(i int32) wal.LSN {
 	return d.nodes[i].lsn
 }
 
-// keptKey identifies a copy of a version in the log.
+// keptKey identifies a copy of a version in the log: by the key of the document and the position of the version.
 type keptKey struct {
 	key string
 	at  wal.LSN

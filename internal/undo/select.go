@@ -96,7 +96,8 @@ func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
 	return u.resolve(ctx, o)
 }
 
-// continued returns the selection with which an interrupted undo can be continued; nil if nothing is left to undo.
+// continued returns the selection that continues an interrupted undo. undo is the JSON object that identifies it. The
+// selection is nil if undo is "" or if nothing is left to undo.
 func (u *Undoer) continued(ctx context.Context, undo string) (*selection, error) {
 	if undo == "" {
 		return nil, nil
@@ -116,8 +117,7 @@ func (u *Undoer) continued(ctx context.Context, undo string) (*selection, error)
 	return s, nil
 }
 
-// resolve returns the selection of the commit at a position, or of the commits of a run, that the options
-// name.
+// resolve returns the selection that the options name: the commit at a position, or the commits of a run.
 func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
 	s := &selection{Options: o, left: map[string]Conflict{}}
 	log := u.engine.Log().Past()
@@ -143,7 +143,8 @@ func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
 		since = max(since, at)
 	}
 	if since > 0 && since < first {
-		s.released = fmt.Errorf("what writer %s wrote before position %d: %w", human.Quote(o.Run), first,
+		s.released = fmt.Errorf("the commits of writer %s before position %d cannot be undone: %w",
+			human.Quote(o.Run), first,
 			&errs.TruncatedError{Oldest: first})
 	}
 	s.from = begin(log, max(first, since), first)
@@ -205,7 +206,8 @@ func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LS
 	return err
 }
 
-// parts returns a position that is not after the first commit of an undo.
+// parts returns a position that is not after the first commit of an undo. undo is the JSON object that identifies the
+// undo. first is the first position that the log and the archive have.
 func (u *Undoer) parts(ctx context.Context, undo string, first wal.LSN) (wal.LSN, error) {
 	t, err := u.engine.Writers(ctx)
 	if err != nil {
@@ -302,7 +304,7 @@ func program(w *writer.Writer) string {
 	return name
 }
 
-// caller returns a description, for an error message, of the writers that the function same treats as w.
+// caller returns a description, for an error message, of the writers that sameWriter treats as equal to w.
 func caller(w *writer.Writer) string {
 	name := w.Name()
 	if name == w.Program {

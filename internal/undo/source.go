@@ -22,9 +22,9 @@ import (
 // entries, or if the log may lack one of them, read scans the whole segment instead.
 const few = 16
 
-// read yields, for changes sorted by the position of their source, the log entries that have the bytes to
-// restore. A change whose entry is missing is not yielded. The entry is valid until yield returns false or the
-// next call.
+// read yields, for changes sorted by the position of their source, the log entries that have the bytes to restore. A
+// change whose entry is missing is not yielded. An entry is valid only during the call of yield. read ends when yield
+// returns false.
 func (u *Undoer) read(ctx context.Context, list []*change, yield func(c *change, e *wal.Entry) bool) error {
 	log := u.engine.Log()
 	past := log.Past()
@@ -128,8 +128,9 @@ func (c *change) hidden(t *purgefile.Table) error {
 	return nil
 }
 
-// locate finds the log entries that contain the data to restore. It removes the changes for which there is no such
-// entry.
+// locate sets the source of each change that restores a version: the position of the log entry that has the version or
+// a copy of it. If there is no such entry, or if the version was purged or redacted, locate omits the change from the
+// result and adds a conflict to p.
 func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document, list []*change) ([]*change, error) {
 	hidden, err := u.engine.Purged()
 	if err != nil {
@@ -196,7 +197,7 @@ func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document,
 	return slices.DeleteFunc(list, func(c *change) bool { return none[c] }), nil
 }
 
-// members records which memories are members of the assemblies to be restored.
+// members sets c.members if c restores an assembly. e is the log entry that has the version to restore.
 func (u *Undoer) members(c *change, e *wal.Entry) error {
 	if c.kind != u.engine.Kinds().Assemblies {
 		return nil
@@ -213,8 +214,9 @@ func (u *Undoer) members(c *change, e *wal.Entry) error {
 	return nil
 }
 
-// copies finds copies of versions in the log, for those versions whose own entries are neither in the log nor in the
-// archive.
+// copies sets the source of each change in want to the position of a copy of the version that is to be restored; 0 if
+// there is no copy. The changes in want are those for which neither the log nor the archive has the entry of the
+// version itself.
 func (u *Undoer) copies(ctx context.Context, docs map[string]*document, want []*change) error {
 	of := map[keptKey]*change{}
 	keys := map[string]bool{}

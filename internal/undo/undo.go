@@ -76,7 +76,7 @@ type Conflict struct {
 
 // The reasons of conflicts of an undo. Other reasons are errors of the store, such as a limit.
 var (
-	ErrBuiltUpon error = &reason{"others have built upon it", errs.ErrConflict}
+	ErrBuiltUpon error = &reason{"a later change is built upon this one", errs.ErrConflict}
 	ErrPurged    error = &reason{"a purge removed the previous version", errors.Join(errs.ErrTruncated, errs.ErrPurged)}
 	ErrUnkept    error = &reason{"the previous version is not kept in the history", errs.ErrTruncated}
 )
@@ -93,7 +93,7 @@ type reason struct {
 func (e *reason) Error() string { return e.text }
 func (e *reason) Unwrap() error { return e.is }
 
-// Error is the error of an undo with conflicts, which it lists.
+// Error is the error of an undo that has conflicts. Plan lists the conflicts.
 type Error struct{ Plan *Plan }
 
 func (e *Error) Error() string { return human.Count(len(e.Plan.Conflicts), "conflict", "conflicts") }
@@ -117,8 +117,8 @@ func (u *Undoer) Plan(ctx context.Context, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// unknown returns an error if a run is given as a number that no commit has, and that, as far as is known, the store
-// has never assigned.
+// unknown returns an error if p.Run is the number of a writer and, as far as is known, the store has never assigned
+// this number. It returns nil if the plan has commits, or if parts of the log could not be read.
 func (u *Undoer) unknown(ctx context.Context, p *Plan) error {
 	n, err := strconv.ParseUint(p.Run, 10, 32)
 	if err != nil || p.Commits > 0 || len(p.Unread) > 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Work decodes e, a log entry about working memory. Fresh is set in the result also if e deletes its key.
+// Work decodes the log entry e of working memory. If e deletes its key, Work sets Fresh in the result, because a
+// deletion keeps nothing of the earlier state.
 func Work(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, error) {
 	body, view, err := state.DocumentIn(codec, e, places.DocumentMost)
 	if err != nil {
@@ -24,8 +25,8 @@ func Work(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, er
 	return w, view, nil
 }
 
-// Begins reports whether w has the whole state of its scope of working memory, so that no earlier entry is
-// needed.
+// Begins reports whether the state of a scope of working memory can be computed from w without earlier entries: w
+// discards the earlier state, or contains the whole state.
 func Begins(w *working.LogEntry) bool { return w.Fresh || w.State != nil }
 
 // Replay applies the log's entries of one scope of working memory to the state in the scope's file.
@@ -39,8 +40,8 @@ type Replay struct {
 	Dropped bool // the newest entry applied is a deletion
 }
 
-// Base returns the log position up to which the scope's file is current; 0 if the file belongs to another
-// store.
+// Base returns the version of the scope's state in File: Play skips entries up to this position. It returns 0 if File
+// is nil or belongs to another store.
 func (r *Replay) Base() wal.LSN {
 	if r.File == nil || r.File.Store != r.Store {
 		return 0
@@ -48,7 +49,8 @@ func (r *Replay) Base() wal.LSN {
 	return r.File.LSN
 }
 
-// Play applies a log entry that the scope's file does not include yet, and skips one that it includes.
+// Play applies the log entry e to the state in r.File. It skips e if the state already includes it. It also skips e if
+// r.File is nil, r.Partial is false, and e depends on an earlier state (see Begins).
 func (r *Replay) Play(codec *record.Codec, e *wal.Entry) error {
 	if e.LSN <= r.Base() {
 		return nil

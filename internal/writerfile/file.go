@@ -18,7 +18,7 @@ const Name = "writers"
 // most is the maximum number of bytes of the file that are read.
 const most = 1 << 30
 
-// tail is the number of bytes at the end of the file, with its newest lines, that are read first.
+// tail is the number of bytes that are read at once from the end of the file, where the newest lines are.
 const tail = 64 << 10
 
 // longest is more than the length of a row, and farthest is the number of bytes without a row after which reading
@@ -35,7 +35,8 @@ type File struct {
 	store [16]byte
 }
 
-// New returns the file wal/writers of the store with a UUID, in the folder dir.
+// New returns a File for wal/writers in dir, the folder of the store. store is the UUID of the store. New does not
+// access the file.
 func New(fsys vfs.FS, dir string, store [16]byte) *File {
 	return &File{fsys, filepath.Join(dir, "wal", Name), store}
 }
@@ -43,13 +44,14 @@ func New(fsys vfs.FS, dir string, store [16]byte) *File {
 // Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
-// notThere reports whether the file is missing, or something that no store wrote is in its place.
+// notThere reports whether err means that the file is missing, is no regular file, or is too large to be a list of
+// writers.
 func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// forEachWriter calls yield for the writer that each line explains. whole reports whether the checksums of all
-// lines match.
+// forEachWriter calls yield with the writer in each line of rows. It skips lines whose checksum does not match; whole
+// is false if there are such lines.
 func (f *File) forEachWriter(rows []byte, yield func(w writer.Writer)) (whole bool) {
 	whole = true
 	for row := range bytes.Lines(rows) {
@@ -62,8 +64,8 @@ func (f *File) forEachWriter(rows []byte, yield func(w writer.Writer)) (whole bo
 	return whole
 }
 
-// Read reads the file, and returns its size. whole is false if there is no file, or the checksum of a line
-// does not match.
+// Read returns a table of the writers in the file, and the size of the file in bytes. whole is false if the file is
+// missing or the checksum of a line does not match.
 func (f *File) Read() (t *writer.Table, size int64, whole bool, err error) {
 	t = new(writer.Table)
 	b, err := vfs.ReadFile(f.fs, f.path, most)
@@ -77,8 +79,8 @@ func (f *File) Read() (t *writer.Table, size int64, whole bool, err error) {
 	return t, int64(len(b)), whole, nil
 }
 
-// Damaged returns the number of lines of the file that have a wrong checksum, and the line number of the first of
-// these.
+// Damaged returns the number of lines in the file whose checksum does not match, and the line number of the first of
+// these. Line numbers begin with 1; both results are 0 if no line is damaged.
 func (f *File) Damaged() (damaged, first int, err error) {
 	b, err := vfs.ReadFile(f.fs, f.path, most)
 	if notThere(err) {
@@ -97,8 +99,8 @@ func (f *File) Damaged() (damaged, first int, err error) {
 	return damaged, first, err
 }
 
-// Below returns the writer that the file explains last below a position of the log, the zero Writer if there
-// is none.
+// Below returns the newest writer in the file that began to write (Writer.Since) below a position of the log. It
+// returns the zero Writer if the file has no such writer.
 func (f *File) Below(position uint64) (newest writer.Writer, err error) {
 	in, err := f.fs.OpenFile(f.path, os.O_RDONLY, 0)
 	if notThere(err) {
@@ -139,8 +141,8 @@ func (f *File) Below(position uint64) (newest writer.Writer, err error) {
 	return newest, nil
 }
 
-// Append appends a line for each writer; it returns false if the file does not end with a line whose checksum
-// matches.
+// Append appends a line for each writer in list, and syncs the file. done is false, and the file unchanged, if the
+// last line of the file is damaged.
 func (f *File) Append(list []writer.Writer, perm fs.FileMode) (done bool, err error) {
 	b, err := f.rows(list)
 	if err != nil {
@@ -169,7 +171,8 @@ func (f *File) Append(list []writer.Writer, perm fs.FileMode) (done bool, err er
 	return err == nil, err
 }
 
-// Write writes the whole file, through a temporary file.
+// Write replaces the file by one that has a line for each writer in list. It writes the temporary file temp first and
+// then renames it.
 func (f *File) Write(list []writer.Writer, temp string, perm fs.FileMode) error {
 	b, err := f.rows(list)
 	if err != nil {

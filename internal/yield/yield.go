@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Turns records when a goroutine must next yield to others. The zero value is ready for use by one goroutine.
+// Turns records when a goroutine must next yield to other goroutines. The zero value is ready for use; each goroutine
+// needs a Turns of its own.
 type Turns struct{ next time.Time }
 
 // The minimum and the maximum duration of a goroutine's own turn between two yields. The maximum matters if the
@@ -19,7 +20,8 @@ const (
 // Always makes each call of Give yield. It is for tests.
 var Always atomic.Bool
 
-// Give yields to other goroutines, if that is due.
+// Give yields to other goroutines if the goroutine has run long enough since its last yield: as long as that yield
+// took, but at least 100 µs and at most 1 s.
 func (t *Turns) Give() {
 	if Always.Load() {
 		runtime.Gosched()

@@ -23,7 +23,8 @@ func main() {
 	}
 }
 
-// concurrent returns the sorted lines of all packages below root. It omits folders that have their own go.mod.
+// concurrent returns, sorted, a line for each test below root that starts goroutines: the folder of the package and
+// the name of the test. It omits folders that have their own go.mod.
 func concurrent(root string) ([]string, error) {
 	packages := map[string]*calls{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
