@@ -55,8 +55,7 @@ func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	return nil
 }
 
-// mayGoAside reports whether the arguments of a call of this method, or its answer, may be passed without the SDK (see
-// aside).
+// mayGoAside reports whether the method of the call is one whose arguments or answer may bypass the SDK (see aside).
 func (c *call) mayGoAside() bool { return c.Method == "tools/call" || c.Method == "resources/read" }
 
 // add gives a call a number that replaces its id for the SDK. The SDK clears the id in a request if

@@ -42,12 +42,13 @@ func tooMuchError(tool string) error {
 	case "search_nodes":
 		return &largeError{"use a more specific query, or open_nodes"}
 	case "open_nodes":
-		return &largeError{"name fewer at once"}
+		return &largeError{"name fewer entities in one call"}
 	}
-	return &largeError{"request less at once"}
+	return &largeError{"request less in one call"}
 }
 
-// write calls f with a writer that passes what f writes to the function sink, in pieces.
+// write calls f with a writer that passes its output to the function sink, in pieces. If pretty is false, the JSON has
+// no white space. If f is nil, write does nothing.
 func (a *answer) write(f func(*writer), pretty bool, sink func([]byte)) {
 	if f == nil {
 		return

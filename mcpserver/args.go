@@ -31,8 +31,8 @@ func (t *tool) arguments(raw json.RawMessage) (args, error) {
 	return v.(map[string]any), nil
 }
 
-// decode decodes a value. Of a value that does not match the shape it keeps only the kind, for the error
-// message. It skips members that the shape does not have.
+// decode decodes a value. If the value has another kind than the shape requires, decode keeps only the kind, for the
+// error message. It skips the members of an object that the shape does not have.
 func (s *shape) decode(d *jsontext.Decoder) (any, error) {
 	switch kind := d.PeekKind(); {
 	case kind == 'n':
@@ -83,8 +83,8 @@ func (s *shape) decodeArray(d *jsontext.Decoder) (any, error) {
 	return list, err
 }
 
-// Limits for the names of unknown members that are kept for error messages: their number, and the length of
-// each.
+// mostUnknown is the maximum number of unknown names that an error message lists. longestProp is the maximum length of
+// a name or value in an error message.
 const mostUnknown, longestProp = 16, 64
 
 func (s *shape) decodeObject(d *jsontext.Decoder) (any, error) {
@@ -151,7 +151,8 @@ func (a args) flag(name string) bool {
 
 func (a args) texts(name string) []string { return texts(a[name]) }
 
-// objects returns the members of each object in a list of objects.
+// objects returns the elements of the argument with this name, which is a list of objects. Each element has the
+// members of one object.
 func (a args) objects(name string) []args {
 	list, _ := a[name].([]any)
 	all := make([]args, len(list))

@@ -114,7 +114,8 @@ func (c *caller) isNew(st *varve.Store) bool {
 	return was != none && was != c.store
 }
 
-// forgetStore is called when the client is told that its last call's store is no longer served.
+// forgetStore forgets the store that the client's last call used, so that isNew returns false for the next call. It is
+// called when the client has been told that this store is no longer served.
 func (c *caller) forgetStore() {
 	if c == nil {
 		return
@@ -135,9 +136,9 @@ func (c *caller) own(host string) string {
 // rootsWait is how long a client may take to list its roots.
 const rootsWait = 10 * time.Second
 
-// learn determines the project of the client, before a call that needs the project. From the protocol version
-// newProtocol on, the server can ask for the client's roots only in a result. If the roots are needed, learn returns a
-// result that asks for them.
+// learn determines the project of the client, before a call that needs the project. A client of the protocol version
+// newProtocol or a later one cannot be asked for its roots during a call: if its roots are needed, learn returns a
+// result that asks for them, and the client repeats the call.
 func (c *caller) learn(ctx context.Context, o *Options, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if o.Project == nil {
 		return nil, nil
@@ -195,8 +196,9 @@ func offersRoots(req *mcp.CallToolRequest) bool {
 const rootsRequest = "roots"
 
 // roots returns the folders that the client offers as roots, or nil if the client offers none. If a client declares
-// that it has roots but does not list them, roots returns an error and the call is refused, because its memories might
-// be stored in the wrong project. From newProtocol on, roots may return a result that asks the client for its roots.
+// that it has roots but does not list them, roots returns an error and the call is refused, because the call might
+// otherwise store memories in the wrong project. From newProtocol on, roots may return a result that asks the client
+// for its roots.
 func (c *caller) roots(ctx context.Context, req *mcp.CallToolRequest) ([]string, *mcp.CallToolResult, error) {
 	if c.session == nil || !offersRoots(req) {
 		return nil, nil, nil

@@ -26,7 +26,7 @@ type budget struct {
 	lines []string
 }
 
-// add adds a line if there are enough tokens left for it, and reports whether it did.
+// add adds a line to the answer if enough tokens are left. It reports whether it added the line.
 func (b *budget) add(line string) bool {
 	n := tokens(line) + 1
 	if n > b.left-b.kept {
@@ -37,8 +37,8 @@ func (b *budget) add(line string) bool {
 	return true
 }
 
-// context answers the tool context: the pinned memories, those relevant to the task, and the recent ones, as
-// many as fit into the budget.
+// context answers a call of the tool context: with the pinned memories, those relevant to the task, and the recent
+// ones, as many as fit into the budget.
 func (c *memoryCall) context(ctx context.Context) (*answer, error) {
 	// A line at the end says how much was left out.
 	const reserve = 16
@@ -106,15 +106,15 @@ func (c *memoryCall) context(ctx context.Context) (*answer, error) {
 			b.add("nothing yet")
 		}
 	case left > 0:
-		if !b.add(fmt.Sprintf("%d or more left out → recall, recent, or a larger budget", left)) {
+		if !b.add(fmt.Sprintf("%d or more memories left out → use recall, recent, or a larger budget", left)) {
 			b.add("more: recall")
 		}
 	}
 	return c.linesAnswer(b.lines, nil), nil
 }
 
-// each calls yield with memories, and stops after limit memories or when yield returns false. It skips memories
-// that cannot be read.
+// each calls yield for the memories in all, one after the other. It stops after limit memories, or when yield returns
+// false. It skips memories that cannot be read.
 func (c *memoryCall) each(ctx context.Context, all func(func(varve.Memory, error) bool), limit int,
 	yield func(*varve.Memory) bool) error {
 	n := 0
@@ -135,7 +135,8 @@ func (c *memoryCall) each(ctx context.Context, all func(func(varve.Memory, error
 	return nil
 }
 
-// relevant calls yield with the memories that a search for the words of the task finds.
+// relevant calls yield with the memories that a search for the words of the task finds, until yield returns false. It
+// omits hits whose score is less than leastRelevant of the best score.
 func (c *memoryCall) relevant(ctx context.Context, filters []varve.Filter, yield func(*varve.Memory) bool) error {
 	task := c.text("task")
 	if task, _ = cut(task, maxQuery/4); !hasWord(task) {
@@ -158,9 +159,9 @@ func (c *memoryCall) relevant(ctx context.Context, filters []varve.Filter, yield
 	return nil
 }
 
-// tokens returns an upper estimate of the number of tokens in a text. It needs no tables of a tokenizer. It counts one
-// token for each six letters of a word, each three digits, each sign, and each space before a digit. For a character of
-// another script it counts one token less than the number of the character's bytes.
+// tokens returns an upper estimate of the number of tokens in a text, without the tables of a tokenizer. It counts one
+// token for each six letters of a word, each three digits, each sign, and each space before a digit. For a character
+// of another script it counts one token less than the number of the character's bytes.
 func tokens(s string) int {
 	n, letters, digits := 0, 0, 0
 	end := func() {

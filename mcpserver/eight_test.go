@@ -270,7 +270,7 @@ func TestOneValue(t *testing.T) {
 	put("of-another-category", "deploys on Sundays", map[string]any{"key": "deploy", "category": "fact"})
 	put("of-a-session", "deploys never", map[string]any{"key": "deploy", "session_id": "s"})
 	has(t, c.says("remember", `{"text":"deploys on Fridays","key":"deploy","category":"decision"}`),
-		"replaced what had the key: […r-category]", "removed 1 more")
+		"replaced the memory that had the key: […r-category]", "removed 1 more")
 	m, err := st.Get(t.Context(), "of-another-category")
 	if err != nil || m.Content != "deploys on Fridays" || m.Category() != "decision" || count() != 2 {
 		t.Errorf("%+v %v, %d memories", m, err, count())
@@ -421,7 +421,7 @@ func TestTimeWords(t *testing.T) {
 		"what happened 2 days ago":        "2 days ago (2026-11-24)|budget",
 		"what did we discuss on Tuesday?": "tuesday (2026-11-24)|budget",
 		"since yesterday":                 "since yesterday (since 2026-11-25)|month of the release|Ada left",
-		"last month":                      "nothing then",
+		"last month":                      "nothing in this time",
 	} {
 		answer := c.says("recall", fmt.Sprintf(`{"query":%q}`, q))
 		has(t, answer, strings.Split(want, "|")...)
@@ -434,13 +434,13 @@ func TestTimeWords(t *testing.T) {
 	for when, want := range map[string]string{
 		"today": "month of the release", "yesterday": "Ada", "this week": "budget", "2026-03": "Lyon", "in March": "Lyon",
 		"7d":        "budget",
-		"last week": "nothing then", "since yesterday": "Ada",
+		"last week": "nothing in this time", "since yesterday": "Ada",
 	} {
 		has(t, c.says("recent", fmt.Sprintf(`{"when":%q}`, when)), want)
 	}
 	has(t, c.says("recent", `{"session":"b"}`), "Ada")
 	has(t, c.says("recent", `{"writer":"agent","limit":1}`), "month of the release", "more: cursor ")
-	has(t, c.says("recent", `{"writer":"another"}`), "nothing then")
+	has(t, c.says("recent", `{"writer":"another"}`), "nothing in this time")
 	has(t, c.says("recent", `{"since":"2026-11-25","until":"2026-11-25"}`), "Ada")
 	c.refuses("recent", `{"when":"soon"}`, "when:")
 	c.refuses("recent", `{"when":"today","since":"yesterday"}`, "give only one of them")
@@ -564,7 +564,7 @@ func TestUndoIsOnesOwn(t *testing.T) {
 	has(t, a.says("undo", `{}`), "undeleted") // the undo itself
 	id := idIn(t, a.says("remember", `{"text":"a says: green","key":"colour"}`))
 	b.says("update", `{"key":"colour","text":"b says: grey"}`)
-	a.refuses("undo", `{}`, "others have built upon it")
+	a.refuses("undo", `{}`, "later changes are built upon some")
 	h := a.says("history", `{"id":"`+id+`"}`)
 	has(t, h, "b says: grey", "a says: green", "a says: red", "agent 7 (you)", "agent 7 (mcp-", "undo")
 	version, _, _ := strings.Cut(strings.Split(h, "\n")[1], " ") // of b

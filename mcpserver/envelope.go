@@ -24,8 +24,8 @@ const (
 	maxRest   = 64 << 10 // bytes of a call without its arguments, and of any other message
 )
 
-// envelope is the outer level of a message: its method, its id and its parameters. id and params are still JSON text,
-// and use the memory of the line.
+// envelope is the outer level of a message: its method, its id and its parameters. id and params are JSON text that is
+// not parsed yet. They are slices of the line, not copies.
 type envelope struct {
 	id     []byte // as the client wrote it; nil: there is none
 	method string
@@ -133,7 +133,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// atEnd returns an error unless the input ends here.
+// atEnd returns an error if d has not reached the end of its input.
 func atEnd(d *jsontext.Decoder) error {
 	switch _, err := d.ReadToken(); {
 	case errors.Is(err, io.EOF):
@@ -218,7 +218,7 @@ func textIn(b []byte) int {
 	return n
 }
 
-// idOfCall returns the id of a call that was not parsed, nil if there is none.
+// idOfCall returns the id of the call that the message makes, or nil if the message is not a call with a valid id.
 func (l *long) idOfCall() []byte {
 	if _, ok := l.call(); ok {
 		return l.raw()
@@ -226,7 +226,8 @@ func (l *long) idOfCall() []byte {
 	return nil
 }
 
-// maxID is the maximum length of an id in bytes: three copies of it are kept until it is answered.
+// maxID is the maximum length of an id in bytes. It is limited because three copies of the id are kept until the call
+// is answered.
 const maxID = 1 << 20
 
 // maxNumber is the maximum length of an id that is a number.
@@ -234,9 +235,9 @@ const maxNumber = 1024
 
 func isNumber(b []byte) bool { return len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9') }
 
-// idKey returns a key that is the same for two ids if and only if they are equal JSON values: 1,
-// 1.0 and 10e-1, "a" and "\u0061"; but not 1 and "1". ok is false if id is not a valid id, which in
-// MCP is a string or an integer.
+// idKey returns a key that is the same for two ids if and only if they are equal JSON values. So 1, 1.0 and 10e-1 have
+// the same key, and "a" and "\u0061" have the same key, but 1 and "1" have different ones. ok is false if id is not a
+// valid id, which in MCP is a string or an integer.
 func idKey(id []byte) (key string, ok bool) {
 	switch {
 	case len(id) == 0 || !utf8.Valid(id):

@@ -65,8 +65,8 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// create puts the memory m if no memory with its id exists, and reports whether it put m. get returns the error
-// that tx.Get returns for an id.
+// create puts the memory m if no memory has the same id, and reports whether it put m. To find this out it calls get,
+// which returns nil if a memory with the given id exists, and otherwise the error of tx.Get.
 func create(tx *varve.Tx, get func(*varve.Tx, string) error, m varve.Memory) (new bool, err error) {
 	if err = get(tx, m.ID); !errors.Is(err, varve.ErrNotFound) {
 		return false, err

@@ -26,7 +26,7 @@ func head(m *varve.Memory, starred bool, zone *time.Location) string {
 	return headBehind("", m, starred, zone)
 }
 
-// headBehind is like head, but omits the day if the day is prevDay, the day of the previous line.
+// headBehind returns the same text as head, but without the day if that is prevDay, the day of the previous line.
 func headBehind(prevDay string, m *varve.Memory, starred bool, zone *time.Location) string {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -123,7 +123,7 @@ func newestFirst(all []varve.Memory) {
 // of other groups must not change such a memory.
 func ofGraph(id string) bool { return graph.IsID(id) || id == takenID }
 
-// age returns how long ago a time is, in the largest unit.
+// age returns a text for the time from at to now, in whole minutes, hours or days; "just now" for less than a minute.
 func age(now, at time.Time) string {
 	d := now.Sub(at)
 	switch {

@@ -150,7 +150,7 @@ func TestLargeAnswerIsRefused(t *testing.T) {
 			continue
 		}
 		c.refuses("search_nodes", `{"query":"e"}`, large+"use a more specific query, or open_nodes")
-		c.refuses("open_nodes", `{"names":["e0","e1","e2"]}`, large+"name fewer at once")
+		c.refuses("open_nodes", `{"names":["e0","e1","e2"]}`, large+"name fewer entities in one call")
 		whole := speak(t, st)
 		whole.ask("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)
 		if _, line := whole.ask("tools/call", `{"name":"open_nodes","arguments":{"names":["e0"]}}`); len(line) < 13*900<<10 {

@@ -15,8 +15,8 @@ type input struct {
 	err   error
 }
 
-// small returns the number of bytes by which this line, while it is in flight, counts against the limit maxQueued.
-// For a large line, most bytes count against the limit maxLarge instead.
+// small returns the number of bytes with which the line counts against the limit maxQueued while the line is in
+// flight: for a large line only queuedEach, because the bytes of the line count against maxLarge.
 func (in input) small() int64 {
 	if in.large > 0 {
 		return queuedEach
@@ -101,7 +101,7 @@ func grown(line []byte, n int) []byte {
 	return slices.Grow(line, to-len(line))
 }
 
-// fitted returns line, as a copy with less capacity if more than half of the capacity is unused.
+// fitted returns line if at most half of its capacity is unused, and otherwise a copy with less capacity.
 func fitted(line []byte) []byte {
 	if cap(line) > 2*len(line) {
 		return bytes.Clone(line)
@@ -124,7 +124,7 @@ const (
 // connection checks this while it does not read, or while calls wait after the end of the input.
 const lookEvery = 250 * time.Millisecond
 
-// waitForRoom blocks until the large lines in flight leave room for another large line.
+// waitForRoom blocks until the large lines in flight leave room for another large line, or the connection is closed.
 func (c *connection) waitForRoom() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -145,7 +145,8 @@ func (c *connection) waitForRoom() {
 	}
 }
 
-// holdsLarge adds n to the number of bytes of the large lines in flight. n is negative when a line is no longer held.
+// holdsLarge adds n to the number of bytes of the large lines in flight. n is negative when a large line is no longer
+// in flight.
 func (c *connection) holdsLarge(n int64) {
 	if n == 0 {
 		return

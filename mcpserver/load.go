@@ -25,8 +25,8 @@ const (
 
 func (s *server) loading(ctx context.Context) *loading { return &loading{s: s, ctx: ctx} }
 
-// get is like tx.Get, for a memory that the call is going to change. It returns an error if the call loads too
-// much.
+// get returns a memory that the call is going to change, as tx.Get does. It counts the size of the memory, and returns
+// an error if the call has loaded more than maxChange bytes.
 func (l *loading) get(tx interface {
 	Get(id string) (varve.Memory, error)
 }, id string) (m varve.Memory, err error) {
@@ -44,8 +44,8 @@ func (l *loading) get(tx interface {
 	return m, err
 }
 
-// has reports by its error whether a memory exists: the error is the one that tx.Get returns for the id, and nil if the
-// memory exists.
+// has returns the error that tx.Get returns for the id: nil if the memory exists. It reads the memory only for this
+// check, and does not count its size.
 func (l *loading) has(tx *varve.Tx, id string) error {
 	held := l.holds
 	if err := l.hold(); err != nil {
@@ -67,7 +67,8 @@ func (l *loading) hold() error {
 	return err
 }
 
-// done returns the permit to change much data. It is called after the call was committed or has failed.
+// done releases the permit that the call holds, if it holds one. It is called after the call was committed or has
+// failed.
 func (l *loading) done() {
 	if l.holds {
 		l.s.loads.Release(1)

@@ -8,9 +8,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// long is a message of more than MaxLine bytes, which is read without being kept. It keeps only the id of the
-// call, wherever in the message it is, so that the client gets an answer. If the message is not valid JSON,
-// other text may be taken for an id; then a call is answered that was never made.
+// long reads a message of more than MaxLine bytes without keeping it. It keeps only the id of the call, which may be
+// anywhere in the message, so that the client gets an error response. If the message is not valid JSON, long may take
+// other text for an id; then a call is answered that was never made.
 type long struct {
 	depth   int
 	quoted  bool
@@ -82,7 +82,8 @@ func (l *long) member() {
 	l.name, l.text = "", nil
 }
 
-// call returns the id of the call; false if the message is not a call.
+// call returns the id of the call that the message makes. ok is false if the message is not a call or its id is not
+// valid.
 func (l *long) call() (id jsonrpc.ID, ok bool) {
 	if _, ok := idKey(l.raw()); !ok || !l.method || len(l.id) > longText {
 		return id, false
@@ -93,8 +94,8 @@ func (l *long) call() (id jsonrpc.ID, ok bool) {
 	return id, true
 }
 
-// answers returns the id of the request to which the message is the response; false if the message is not a
-// response.
+// answers returns the id of the request that the message answers. ok is false if the message is not a response or its
+// id is not valid.
 func (l *long) answers() (id []byte, ok bool) {
 	_, ok = idKey(l.raw())
 	return l.raw(), ok && l.answer && !l.method && len(l.id) <= longText

@@ -67,7 +67,7 @@ func TestNoteTools(t *testing.T) {
 	a.says("memory", `{"command":"create","path":"/memories/both.md","file_text":"one\n"}`)
 	other := eight(t, st, of(projectA))
 	other.says("memory", `{"command":"str_replace","path":"/memories/both.md","old_str":"one","new_str":"two"}`)
-	a.refuses("undo", `{}`, "others have built upon it")
+	a.refuses("undo", `{}`, "later changes are built upon some")
 	a.refuses("undo", `{}`, "/memories/both.md")
 	// An image is one in the answer.
 	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("\x00", 50_000)

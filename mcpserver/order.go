@@ -8,10 +8,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// order delays a call until the earlier calls of its connection are answered on which it may depend. This is necessary
-// because the SDK runs all calls that it gets at the same time, and a client may send the next call before it has the
-// answer to the previous one. Independent calls still run at the same time, and share a commit. An order must not be
-// used by several goroutines at once.
+// order decides when each call of a connection may run: only after all earlier calls on which it may depend are
+// answered. This is necessary because the SDK runs all calls that it gets at the same time, and a client may send the
+// next call before it has the answer to the previous one. Independent calls still run at the same time, and share a
+// commit. An order must not be used by several goroutines at once.
 type order struct {
 	calls []*call // calls that are not answered, in order of arrival; running ones are among the first inSight
 	free  []*call // waiting calls that do not depend on other calls, in order of arrival

@@ -12,14 +12,14 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// pages records what earlier pages of the tool recall have shown. A cursor names a place in the list of hits,
-// not a count: the next page has the best hits that were not shown yet. So it skips nothing and repeats
-// nothing, whatever was forgotten, written or ranked differently in between.
+// pages records what earlier pages of the tool recall have shown. A cursor names a place in the list of hits, not a
+// count: the next page has the best hits that were not shown yet. So no hit is skipped or repeated, whatever was
+// forgotten, written or ranked differently in between.
 //
-//	words 3 12.3 …a1b2c3d4e5      kind of search, number of the page, score and id of its last hit
+//	words 3 12.3 …a1b2c3d4e5      kind of search, number of the page, score and id of the last hit on the page
 //
-// A server that does not know the number, for example because it was restarted, continues after the hit with
-// that id, or if that no longer exists, after its score.
+// A server that does not know the number of the page, for example because it was restarted, continues after the hit
+// with that id. If that hit no longer exists, it continues after the score.
 type pages struct {
 	mu   sync.Mutex
 	last int
@@ -44,7 +44,8 @@ const (
 
 var seed = maphash.MakeSeed()
 
-// place is the place in a list of hits at which a page begins.
+// place is the place in a list of hits at which a page begins: after the hits in shown. If lost is set, the server
+// does not know these hits, and the page begins after the hit with the given ending of the id, or after the score.
 type place struct {
 	shown  map[string]bool
 	lost   bool // only the score and the ending of the id are known, and shown is nil
@@ -52,8 +53,9 @@ type place struct {
 	ending string
 }
 
-// keep remembers which hits a page has shown, and returns the cursor for the next page. mode is the kind of
-// search; score and id are those of the last hit on the page.
+// keep remembers which hits a page has shown, and returns the cursor for the next page. mode is the kind of search.
+// signature is a text that all calls for the pages of one recall have in common. score and id are those of the last
+// hit on the page. shown has the ids of all hits on this page and the previous ones.
 func (p *pages) keep(mode, signature string, score float64, id string, shown map[string]bool) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +68,8 @@ func (p *pages) keep(mode, signature string, score float64, id string, shown map
 	return fmt.Sprintf("%s %d %s %s", mode, k.number, k.score, k.ending)
 }
 
-// place returns the kind of search (mode) and the place in the list of hits (pos) that a cursor denotes.
+// place returns the kind of search (mode) and the place in the list of hits (pos) that a cursor denotes. It returns an
+// error if the cursor is invalid, or if the page before had another signature.
 func (p *pages) place(cursor, signature string) (mode string, pos place, err error) {
 	bad := func(why string) (string, place, error) {
 		short, _ := cut(cursor, longestProp)

@@ -29,7 +29,8 @@ func (c *memoryCall) undo(ctx context.Context) (*answer, error) {
 	case errors.As(err, &conflicts):
 		lines := c.conflicts(&conflicts.Plan)
 		if conflicts.Plan.Done == 0 {
-			return nil, fmt.Errorf("nothing was taken back: others have built upon it → partial takes back the rest%s",
+			return nil, fmt.Errorf("nothing was taken back: later changes are built upon some of these changes → "+
+				"with \"partial\":true, undo takes back the other changes%s",
 				joined(lines))
 		}
 		plan = &conflicts.Plan

@@ -8,23 +8,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// probe is a ping sent to the SDK by this package. Its answer means that every earlier message was
-// handled, and that a server that supports bypassing the SDK (see aside) has announced it by then. A
-// probe is sent before the first call that may bypass the SDK, and after manyNotices notifications.
+// probe is a ping that this package sends to the SDK. The SDK's answer means that every earlier message was handled,
+// and that a server that supports bypassing the SDK (see aside) has announced it. A probe is sent before the first
+// call that may bypass the SDK, and after manyNotices notifications.
 //
-// Until it is answered the SDK gets no messages, except responses to its own requests: the SDK
-// handles notifications one at a time, and a handler may be waiting for such a response. Other
-// messages are held, and count as bytes in flight.
+// Until the probe is answered the SDK gets no messages, except responses to its own requests: the SDK handles
+// notifications one at a time, and a handler may be waiting for such a response. Other messages are held, and count as
+// bytes in flight.
 type probe struct {
 	sent bool // a probe is sent and not answered
 	over bool // a probe was answered
 }
 
-// manyNotices is the number of messages without an answer after which a probe is sent: the SDK
-// queues them without a limit.
+// manyNotices is the number of notifications passed to the SDK after which a probe is sent. Without probes the SDK
+// would queue any number of notifications.
 const manyNotices = 64
 
-// ask sends a probe, and holds back a line of input until the probe is answered.
+// ask sends a probe. If line is not nil, ask keeps that line of input until the probe is answered.
 func (c *connection) ask(line *input) jsonrpc.Message {
 	c.notices = 0
 	if line != nil {

@@ -251,7 +251,7 @@ func TestSharedPart(t *testing.T) {
 		t.Error(text)
 	}
 	has(t, b.says("remember", `{"text":"the editor of the user is joe","key":"editor","scope":"user"}`),
-		"replaced what had the key")
+		"replaced the memory that had the key")
 	if text := none.says("recall", `{"query":"editor"}`); strings.Contains(text, sharedLine) {
 		t.Error(text)
 	}

@@ -50,10 +50,12 @@ func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 	return all, nil
 }
 
-// argument returns the name that the tools use for a filter.
+// argument returns the name of the argument by which the tools take the filter with this name: the same name with
+// underscores in place of hyphens.
 func argument(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// note sets the explanation of an empty first page, if the conditions in the argument where seem to have a mistake.
+// note sets p.why, the explanation of an empty first page, if the conditions in the argument "where" seem to have a
+// mistake.
 func (p *page) note(ctx context.Context, c *memoryCall) {
 	if len(p.items) > 0 || c.text("cursor") != "" || len(c.texts("where")) == 0 {
 		return
@@ -228,7 +230,7 @@ func (c *memoryCall) query() (varve.Query, *memstore.Order, error) {
 	return q, order, nil
 }
 
-// signature returns a text made from those arguments that are the same in all calls for the pages of one recall.
+// signature returns a text made from the arguments that must not change between the pages of one recall.
 func (c *memoryCall) signature() string {
 	var b strings.Builder
 	b.WriteString(c.view.Project())
@@ -240,24 +242,25 @@ func (c *memoryCall) signature() string {
 	return b.String()
 }
 
-// checkCombinedOnly returns an error if the arguments include one that only a search by both words and meaning
-// has, and the call requests another kind of search, or hasEmbedder is false.
+// checkCombinedOnly returns an error if the call has an argument that is only for a search by both words and meaning,
+// although the call requests another kind of search or hasEmbedder is false.
 func (a args) checkCombinedOnly(hasEmbedder bool) error {
 	for _, name := range []string{"share", "ranks"} {
 		switch _, given := a[name]; {
 		case !given || name == "ranks" && !a.flag(name):
 		case a.text("by") == "words" || a.text("by") == "meaning":
-			return fmt.Errorf(`%s: for a search by "both", not by %q: omit one of them`, name, a.text("by"))
+			return fmt.Errorf(`%s: applies only to a search by "both", not by %q: omit one of them`, name, a.text("by"))
 		case !hasEmbedder:
-			return fmt.Errorf("%s: for a search by words and meaning, which needs an embedder, but this server has none → "+
+			return fmt.Errorf("%s: applies only to a search by words and meaning, which needs an embedder, but this "+
+				"server has none → "+
 				"omit it", name)
 		}
 	}
 	return nil
 }
 
-// order returns the order that the argument sort requests; nil if there is no such argument. The listing begins after
-// the place that the cursor denotes.
+// order returns the order that the argument sort requests, or nil if there is no such argument. A listing in this
+// order begins after place, the cursor of the previous page; "" means the beginning.
 func (a args) order(place string) (*memstore.Order, error) {
 	sort := a.text("sort")
 	if sort == "" {
@@ -278,7 +281,7 @@ func (a args) order(place string) (*memstore.Order, error) {
 // maxQuery is the maximum length of a query in bytes.
 const maxQuery = 1 << 20
 
-// recallBy are the permitted values of the argument by.
+// recallBy are the permitted values of the argument "by".
 var recallBy = []string{"both", "meaning", "words"}
 
 // search searches by words and meaning if there is an embedder. If the search by meaning fails or finds nothing,
@@ -371,8 +374,8 @@ func shortLabels(m *varve.Memory) bool {
 	return n <= maxLabels && len(tagsOf(m)) <= maxLabels
 }
 
-// add adds a memory unless the page is full. The first memory is always added, and cut if it is too
-// long.
+// add adds a memory with its score to the page, and returns true. If the text does not fit and the page already has a
+// memory, add changes nothing and returns false. The first memory is always added; its text is cut if it is too long.
 func (p *page) add(m *varve.Memory, score float64) bool {
 	text, isCut := cut(m.Content, p.chars)
 	if isCut && len(p.items) > 0 {
@@ -396,8 +399,8 @@ func (p *page) add(m *varve.Memory, score float64) bool {
 	return true
 }
 
-// found adds a hit to the page. If the call requested fragments and the text is longer than the fragment, it adds only
-// the fragment.
+// found adds a hit to the page, as add does. If the hit has a fragment that is shorter than the text of the memory,
+// found adds the fragment in place of the text.
 func (p *page) found(m *varve.Memory, h *varve.Hit) bool {
 	part := h.Fragment != nil && (h.Fragment.From > 0 || h.Fragment.Cut)
 	if part {

@@ -33,8 +33,8 @@ const (
 )
 
 // noteHits searches the notes of the view, and subtracts the length of the returned notes from the characters that are
-// left of the page. If the tool for notes is not offered, it returns only a line that says that notes match too. For a
-// page after the first, it returns nothing.
+// left of the page. If the group of tools notes is not offered, noteHits returns no notes, but a line that reports
+// that notes match too, if any do. For a page after the first, it returns nothing.
 func (c *memoryCall) noteHits(ctx context.Context, p *page, q varve.Query, filters []varve.Filter) (*noteHits, error) {
 	n := &noteHits{}
 	if c.text("cursor") != "" {

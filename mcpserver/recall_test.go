@@ -91,8 +91,8 @@ func TestRecallFilters(t *testing.T) {
 		c.refuses("recall", `{"query":"trip"`+more+`}`, want)
 	}
 	for more, want := range map[string]string{
-		`,"by":"words","share":5`:                    `share: for a search by "both", not by "words"`,
-		`,"by":"meaning","ranks":true`:               `ranks: for a search by "both", not by "meaning"`,
+		`,"by":"words","share":5`:                    `share: applies only to a search by "both", not by "words"`,
+		`,"by":"meaning","ranks":true`:               `ranks: applies only to a search by "both", not by "meaning"`,
 		`,"where":["source:desk"]`:                   "write source=desk",
 		`,"since":"2026-11-26","until":"2026-11-25"`: "since and until: the time ranges do not overlap",
 		`,"after":"2026"`:                            "unknown argument \"after\" → did you mean since?",
@@ -105,7 +105,7 @@ func TestRecallFilters(t *testing.T) {
 		`unknown argument "before" → did you mean until?; unknown argument "zz"; the arguments are when, session`)
 	without := connect(t, st, Options{Clock: clock}, nil)
 	without.refuses("recall", `{"query":"trip","share":5}`,
-		"share: for a search by words and meaning, which needs an embedder")
+		"share: applies only to a search by words and meaning, which needs an embedder")
 	// Nothing found because of a condition that nothing can fulfil is said.
 	if r := as[recalled](t, c, "recall", `{"query":"trip","where":["sourc=desk"]}`); r.ids() != "" ||
 		r.Note != "no memory has metadata" {

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// recent answers the tool recent: it lists the memories that were written, or whose event happened, in a
+// recent answers a call of the tool recent: it lists the memories that were written, or whose event happened, in a
 // period.
 func (c *memoryCall) recent(ctx context.Context) (*answer, error) {
 	at, about, err := c.period()
@@ -25,7 +25,8 @@ func (c *memoryCall) recent(ctx context.Context) (*answer, error) {
 	return c.recentIn(ctx, at, about)
 }
 
-// period returns the period that the arguments when, since and until name, and a text that describes the period.
+// period returns the period that the arguments "when", "since" and "until" specify, and a text that describes the
+// period.
 func (c *memoryCall) period() (span period, about string, err error) {
 	when := strings.TrimSpace(c.text("when"))
 	if when != "" {
@@ -61,8 +62,8 @@ func (c *memoryCall) period() (span period, about string, err error) {
 	return span, about, nil
 }
 
-// reads parses the value of an argument as a period. If the value is a point in time, the period begins at that time
-// and has no end.
+// reads parses the value of the argument with this name as a period. If the value is a point in time, the period
+// begins at that time and has no end.
 func reads(name, value string, now time.Time) (period, error) {
 	s, err := timearg.Parse(value, now.Local())
 	if err != nil {
@@ -138,7 +139,7 @@ func (c *memoryCall) nothingThen() string {
 	if c.text("cursor") != "" {
 		return "no more"
 	}
-	return "nothing then → try a longer time, such as last month, or recall with words"
+	return "nothing in this time → try a longer time, such as last month, or recall with words"
 }
 
 // has reports whether the time t is in the period.

@@ -20,10 +20,10 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// keyed returns the id of a memory with a key. The id depends only on the key and where it is valid, so that
-// two clients that store the same key at once use the same id: note-, the key as far as a file name may contain
-// it, "-", and 16 hex digits of a sha256. The hash is over session, category and key, and the project if there
-// is one, each preceded by its length as 8 bytes, little-endian.
+// keyed returns the id of a memory with a key. The id depends only on the arguments, so that two clients that store
+// the same key at once use the same id. The id is "note-", the key as far as a file name may contain it, "-", and 16
+// hex digits of a SHA-256. The hash is over session, category and key, and the project if there is one, each preceded
+// by its length as 8 bytes, little-endian.
 func keyed(project, session, category, key string) string {
 	h := sha256.New()
 	parts := []string{session, category, key}
@@ -88,7 +88,8 @@ func (c *memoryCall) remember(ctx context.Context) (*answer, error) {
 	}
 	near, err := c.nearTo(ctx, r.m.ID, text)
 	if err != nil && ctx.Err() == nil {
-		c.s.o.Logger.Warn("looking for near-duplicates", "err", err) // the memory is stored nevertheless
+		c.s.o.Logger.Warn("looking for near-duplicates of a memory failed", "err",
+			err) // the memory is stored nevertheless
 	}
 	near = slices.DeleteFunc(near, func(n neighbour) bool { return n.m.ID == old })
 	return c.linesAnswer(c.storedLines(&r, near, old), func(w *writer) {
@@ -113,7 +114,7 @@ func (c *memoryCall) storedLines(r *stored, neighbours []neighbour, old string) 
 	case r.exists:
 		verb = "known already, not stored twice:"
 	case r.replaced:
-		verb = "replaced what had the key:"
+		verb = "replaced the memory that had the key:"
 	}
 	label := ""
 	if r.exists {
@@ -128,7 +129,7 @@ func (c *memoryCall) storedLines(r *stored, neighbours []neighbour, old string) 
 		lines[0] += ", which was: " + oneLine(short)
 	}
 	if r.dropped > 0 {
-		lines[0] += fmt.Sprintf(", and removed %d more that had it", r.dropped)
+		lines[0] += fmt.Sprintf(", and removed %d more with this key", r.dropped)
 	}
 	if r.hides != "" {
 		lines[0] += fmt.Sprintf("; in this project it hides the shared [%s*] with that key",
@@ -167,9 +168,10 @@ func labelled(m *varve.Memory) string {
 	return " · " + oneLine(label)
 }
 
-// store puts a memory. With a key, it replaces the memories with that key. Without one, it adds the memory,
-// unless one with the same text exists. The decision depends on all memories of the view, so the transaction
-// runs again if another client stores such a memory meanwhile.
+// store puts the memory m. If m has a key, it replaces the memories with that key. If m has no key, it is added,
+// unless a memory with the same text exists. old, unless it is "", is the id of a memory that store marks as
+// superseded by m. The decision depends on all memories of the view, so the transaction runs again if another client
+// stores such a memory meanwhile.
 func (c *memoryCall) store(ctx context.Context, m varve.Memory, old string) (r stored, err error) {
 	key, shared := m.Key(), c.view.Shared(&m)
 	mark := appendString(nil, m.Content)
@@ -207,9 +209,9 @@ func (c *memoryCall) store(ctx context.Context, m varve.Memory, old string) (r s
 	return r, err
 }
 
-// storeKeyed puts a memory in place of the newest one that has the same key, session and part (project or
-// shared), by whatever program that was written, and removes the others with the key. Members of the metadata
-// that the call does not set are kept.
+// storeKeyed puts a memory in place of the newest one that has the same key, session and part (project or shared),
+// even if another program wrote that one. It removes the other memories with the key. Members of the metadata that the
+// call does not set are kept.
 func (c *memoryCall) storeKeyed(ctx context.Context, tx *project.Tx, l *loading, r *stored, shared bool) error {
 	m := &r.m
 	having, err := c.withKey(ctx, m.Session(), m.Key(), func(o *varve.Memory) bool { return c.view.Shared(o) == shared })
@@ -371,7 +373,8 @@ const (
 	nearCosine = 0.92
 	nearPieces = 0.6
 	nearMost   = 5
-	// number of near-duplicates that are shown; a series of facts that differ in a number has many
+	// nearShown is the number of near-duplicates that an answer shows. A series of facts that differ only in a number
+	// has many near-duplicates.
 	nearShown = 2
 	wasChars  = 100      // number of characters of a replaced text that are shown
 	nearChars = 500      // number of characters of each near-duplicate that are shown
@@ -379,8 +382,7 @@ const (
 	nearWords = 24       // number of words by which near-duplicates are searched
 )
 
-// beginning removes everything from a memory except its id and the beginning of its text, which is compared with other
-// texts.
+// beginning shortens a memory to its id and the beginning of its text. This is all that a comparison of texts needs.
 func beginning(m *varve.Memory) {
 	text, isCut := cut(m.Content, nearLooks)
 	if isCut {
@@ -441,7 +443,8 @@ func compareFloat(x, y float64) int {
 	return 0
 }
 
-// threes returns all sequences of three characters in a text, ignoring case and spaces.
+// threes returns all sequences of three characters in a text, in lower case. Each run of white space counts as one
+// space, and a space is added at both ends of the text.
 func threes(text string) map[[3]rune]bool {
 	set := map[[3]rune]bool{}
 	var last [3]rune

@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Write writes a message completely, even while other goroutines write. A call whose answer cannot
-// be written is over too.
+// Write writes the message m completely, even while other goroutines write. If m is the answer to a call, the call is
+// over afterwards, even if the answer could not be written.
 func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	r, ok := m.(*jsonrpc.Response)
 	if !ok {
@@ -110,7 +110,7 @@ func begun(id []byte) []byte {
 	return append([]byte(`{"jsonrpc":"2.0","id":`), id...)
 }
 
-// errorLine returns an error response as the SDK encodes it.
+// errorLine returns the line of an error response to the call with this id, encoded as the SDK encodes it.
 func errorLine(id []byte, err error) ([]byte, error) {
 	wire, ok := err.(*jsonrpc.Error)
 	if !ok {
@@ -129,8 +129,9 @@ func errorLine(id []byte, err error) ([]byte, error) {
 	return append(append(line, bytes.TrimSpace(b.Bytes())...), '}', '\n'), nil
 }
 
-// ownIDs replaces the number that the SDK uses for a listening call by the client's id, in a notification of
-// that call. It returns false if the call has ended: the number might be the id of another call.
+// ownIDs replaces the number of a listening call, which the SDK uses, by the client's id for the call. message is a
+// notification or a result of that call. ownIDs returns false if the call has ended: then the client might have
+// another call with this number as its id.
 func (c *connection) ownIDs(message []byte) ([]byte, bool) {
 	before, after, ok := bytes.Cut(message, []byte(`"`+mcp.MetaKeySubscriptionID+`":`))
 	if !ok {
@@ -203,7 +204,7 @@ func (c *connection) answerAll() {
 			err = c.out.write(context.Background(), func(to io.Writer) error { _, err := to.Write(b); return err })
 		}
 		if err != nil && !errors.Is(err, errAbandoned) {
-			c.log.Warn("writing an error response", "err", err)
+			c.log.Warn("writing an error response failed", "err", err)
 		}
 		signal(c.free)
 	}

@@ -47,8 +47,8 @@ func (s *host) addResource(m *mcp.Server) {
 	})
 }
 
-// updates notifies subscribers of the resource of changes by any process. One goroutine watches the
-// store while there is a subscriber.
+// updates notifies the subscribers of the resource when any process changes the graph. One goroutine watches the store
+// while there is a subscriber.
 type updates struct {
 	server *mcp.Server
 
@@ -112,8 +112,8 @@ func (s *host) unsubscribe(session *mcp.ServerSession) {
 	}
 }
 
-// watch notifies subscribers of the graph's changes. Changes during a notification cause one
-// further notification.
+// watch notifies the subscribers of each change of the graph, until ctx ends. All changes that are made while a
+// notification is sent cause one further notification.
 func (s *host) watch(ctx context.Context, st *varve.Store, from uint64) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -148,7 +148,8 @@ func (s *host) watch(ctx context.Context, st *varve.Store, from uint64) {
 		}
 		if now != st {
 			if errors.Is(err, varve.ErrReplaced) {
-				s.o.Logger.Warn("watching the store for changes", "err", err)
+				s.o.Logger.Warn("the watched store was replaced; watching the store that is now at its path", "err",
+					err)
 			}
 			st, err = now, varve.ErrTruncated
 		}
@@ -169,7 +170,8 @@ func (s *host) watch(ctx context.Context, st *varve.Store, from uint64) {
 
 const retryWatch = time.Second
 
-// follow calls tell after each commit that changes the graph, until reading the changes fails.
+// follow calls tell after each commit that changes the graph. It returns when the changes cannot be read, or when ctx
+// ends.
 func (s *host) follow(ctx context.Context, st *varve.Store, from uint64, tell func()) error {
 	dirty := false
 	for c, err := range st.Watch(ctx, from) {

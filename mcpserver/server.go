@@ -27,8 +27,7 @@ const (
 	Graph  = "graph"  // the nine tools of the reference server, and its resource
 	Memory = "memory" // context, remember, recall, update, recent, forget, undo, history
 
-	// Working has the tools of working memory: working_set and so on. It is offered only if a host
-	// names it.
+	// Working has the tools of working memory, such as working_set. It is offered only if a host names it.
 	Working = "working"
 
 	// Notes has the tool memory: the six commands of package memorytool, over the notes of the project.
@@ -38,8 +37,8 @@ const (
 // AllGroups stands for all groups in ChooseGroups.
 const AllGroups = "all"
 
-// ChooseGroups returns the groups of tools that a user has named; AllGroups among the names means all groups.
-// For an empty list or an unknown name it returns an error that lists the valid names.
+// ChooseGroups returns the groups of tools that have the given names; the name AllGroups stands for all groups. If
+// names is empty or has an unknown name, the error lists the valid names.
 func ChooseGroups(names []string) ([]string, error) {
 	chosen := []string{}
 	for _, name := range names {
@@ -281,12 +280,13 @@ func New(st *served.Store, o Options) *mcp.Server {
 	return m
 }
 
-// unreadable logs the error of a memory that cannot be read. The memory is omitted from answers; the others are
-// served.
-func (s *host) unreadable(err error) { s.o.Logger.Warn("omitted from the graph", "err", err) }
+// unreadable logs that a memory cannot be read. Answers omit this memory, and contain the others.
+func (s *host) unreadable(err error) {
+	s.o.Logger.Warn("a memory that cannot be read is omitted from the graph", "err", err)
+}
 
-// stamp returns the first of n consecutive nanoseconds, which are the creation times of n new objects. All are
-// later than any that stamp returned before. Answers are sorted by these times.
+// stamp returns the first of n consecutive nanoseconds, which are the creation times of n new objects. All these times
+// are later than those that earlier calls have reserved. Answers are sorted by these times.
 func (s *host) stamp(n int) time.Time {
 	s.stamps.Lock()
 	defer s.stamps.Unlock()
@@ -412,9 +412,9 @@ func (s *host) tellEvicted(r *mcp.CallToolResult, sees func(id string) bool) {
 func advice(err error) string {
 	switch {
 	case errors.Is(err, varve.ErrBatchTooLarge):
-		return "; nothing was changed: do it in several calls"
+		return "; nothing was changed: divide the change into several calls"
 	case errors.Is(err, varve.ErrTooLarge):
-		return "; nothing was changed: write less into one, or spread it over several"
+		return "; nothing was changed: write less text into one memory or entity, or divide the text among several"
 	}
 	return ""
 }
@@ -474,8 +474,8 @@ func (s *host) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// neverShared marks an answer as private to its client: no proxy may give it to another client, because the offered
-// tools depend on the access token, and the graph belongs to the client.
+// neverShared marks an answer as private, so that no proxy gives the answer to another client: the offered tools
+// depend on the access token, and the graph belongs to the client.
 func neverShared(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
 
 // listed is a list of tools as the reference server encodes it. The SDK would sort the tools, and omit their

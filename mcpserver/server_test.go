@@ -148,7 +148,8 @@ func TestRefusals(t *testing.T) {
 	const bad = "MCP error -32602: Input validation error: Invalid arguments for tool "
 	c.refuses("create_entities", `{}`, bad+"create_entities: Invalid input: expected array, received undefined at entities")
 	c.refuses("create_entities", `{"entities":[{"name":"small","entityType":"t","observations":[]},{"name":"large","entityType":"t","observations":["`+strings.Repeat("x", 9<<20)+`"]}]}`,
-		"too large (limit: 16777216 bytes of JSON); nothing was changed: write less into one, or spread it over several")
+		"too large (limit: 16777216 bytes of JSON); nothing was changed: write less text into one memory or "+
+			"entity, or divide the text among several")
 	c.want("open_nodes", `{"names":["small"]}`, `{"entities":[],"relations":[]}`)
 	c.refuses("create_entities", `{"entities":[{"name":1,"observations":["a",null]},5]}`, bad+"create_entities: "+
 		"Invalid input: expected string, received number at entities[0].name\nInvalid input: expected string, received undefined at entities[0].entityType\n"+

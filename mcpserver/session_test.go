@@ -160,7 +160,7 @@ func TestToldOfOtherStore(t *testing.T) {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
-		has(t, calls[0]("of no store"), "has taken its place → repeat the call")
+		has(t, calls[0]("of no store"), "is served instead → repeat the call")
 		has(t, calls[0]("the second store"), "remembered")
 		has(t, calls[1]("of no store"), "a different store is now served, and nothing was done → repeat the call")
 		has(t, calls[1]("the second store"), "known already")

@@ -45,7 +45,8 @@ func oneOf(about string, values ...string) *shape {
 	return &shape{kind: "string", about: about, enum: values}
 }
 
-// schema returns the JSON Schema of a tool's input or output. Outputs must not have other members.
+// schema returns the JSON Schema of a tool's input or, if output is set, of its output. The schema of an output
+// forbids members that the shape does not have.
 func (s *shape) schema(output bool) json.RawMessage {
 	b := []byte(`{"$schema":"http://json-schema.org/draft-07/schema#",`)
 	return append(b, s.appendSchema(nil, output)[1:]...)
@@ -95,8 +96,8 @@ func (s *shape) appendSchema(b []byte, output bool) []byte {
 // maxLines is the maximum number of faults that are reported to a client.
 const maxLines = 1000
 
-// check appends one line for each fault in v. If v is nil, the value is null, or, if missing is true, there is no
-// value.
+// check appends one line to lines for each fault in the value v, which is at path. If v is nil, the value is null or,
+// if missing is set, absent.
 func (s *shape) check(v any, missing bool, path string, lines []string) []string {
 	if len(lines) >= maxLines {
 		return lines
@@ -182,7 +183,7 @@ func (s *shape) expects() string {
 	return s.kind
 }
 
-// kindOf returns the JavaScript type of a value.
+// kindOf returns the JavaScript type of v. For nil it returns "undefined" if missing is set, and "null" otherwise.
 func kindOf(v any, missing bool) string {
 	switch v.(type) {
 	case nil:

@@ -163,7 +163,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// next returns a call that may be passed to the SDK now, nil if there is none.
+// next returns a call that may be passed to the SDK now, or nil if there is none.
 func (c *connection) next() jsonrpc.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,15 +173,16 @@ func (c *connection) next() jsonrpc.Message {
 	return nil
 }
 
-// full reports whether no line may be processed now because too many bytes are in flight. hung reports whether the
-// client no longer exists.
+// full reports whether too many bytes are in flight, so that no further line may be processed now. hung reports
+// whether the client is gone.
 func (c *connection) full() (full, hung bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queued >= maxQueued, c.hung
 }
 
-// allAnswered reports whether all calls are answered for which the client waits.
+// allAnswered reports whether the client waits for no answer: all calls are answered, except listening and cancelled
+// ones, and all error responses are written.
 func (c *connection) allAnswered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +194,7 @@ func (c *connection) allAnswered() bool {
 	return len(c.replies) == 0 && !c.replying
 }
 
-// lookForEnd checks whether the client is gone, and records it if so.
+// lookForEnd checks whether the client is gone. If so, it sets c.hung.
 func (c *connection) lookForEnd() {
 	if !hungUp(c.in) {
 		return
@@ -291,10 +292,11 @@ func noAnswer(id []byte, cause error) jsonrpc.Message {
 		Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: cause.Error()}}
 }
 
-// manyTells is the maximum number of faulty lines that are logged, because possibly no one reads the log.
+// manyTells is the maximum number of messages that told logs. Without a limit, a client could fill a log that no one
+// reads.
 const manyTells = 100
 
-// told logs a fault in a line of the input, for at most manyTells lines.
+// told logs a fault in a line of the input. After manyTells faults it logs nothing more.
 func (c *connection) told(msg string, args ...any) {
 	if c.tells++; c.tells < manyTells {
 		c.log.Warn(msg, args...)

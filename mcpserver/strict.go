@@ -145,7 +145,7 @@ func (s *shape) takeArray(value jsontext.Value, kind jsontext.Kind, text string)
 	return list, err
 }
 
-// anyOf decodes a JSON value of any kind. It keeps the text of numbers.
+// anyOf decodes a JSON value of any kind. Numbers become json.Number, so that no digit is lost.
 func anyOf(value jsontext.Value) (any, error) {
 	if err := within(value); err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ var sameAs = map[string]string{
 	"author": "writer", "client": "writer", "agent": "writer", "time": "when", "day": "when", "position": "version",
 }
 
-// unknown returns the text of the error for a name that the tool does not have.
+// unknown returns the text of the error for an argument name that the tool does not have.
 func (t *tool) unknown(name string) string {
 	names := make([]string, len(t.in.props))
 	for i, p := range t.in.props {
@@ -208,7 +208,7 @@ func (t *tool) unknown(name string) string {
 	return fmt.Sprintf("%s; the arguments are %s", msg, strings.Join(names, ", "))
 }
 
-// nearest returns that one of the names which a mistyped name probably stands for; "" if none is similar.
+// nearest returns the element of names for which the mistyped name probably stands, or "" if no element is similar.
 func nearest(name string, names []string) string {
 	plain := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	for _, n := range names {

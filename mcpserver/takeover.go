@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// takenID is the id of the memory that records the import of the reference server's file into this store. It
-// also keeps the lines that could not be read.
+// takenID is the id of the memory that records the import of the reference server's file into this store. This memory
+// also contains the lines of the file that could not be imported.
 const takenID = memstore.TakeOverID
 
 // Taken is the result of importing a file of the reference server.
@@ -47,11 +47,11 @@ type Aside struct {
 	Why  string
 }
 
-// TakeOver imports the file of the reference server into a store, once: the file is read, and not
-// changed. A missing or empty file is not imported: it is checked again at the next start. Memories
-// that the store already has under the same name are not changed. Several processes may call it at
-// once, and any of them may be killed; until the last memory is stored, the next start continues.
-// After that, changes to the file are not an error.
+// TakeOver imports the file of the reference server into a store, once. It reads the file and does not change it. If
+// the file is missing or empty, TakeOver imports nothing, and the next start checks again. Memories that the store
+// already has under the same name are not changed. Several processes may call TakeOver at once, and any of them may be
+// killed; until the last memory is stored, the next start continues. Changes to the file after the import are not an
+// error.
 func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) (*Taken, error) {
 	t := &Taken{Path: path}
 	done, err := st.Get(ctx, takenID)
@@ -80,8 +80,8 @@ func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) 
 	return t, nil
 }
 
-// CanTakeOver reports whether the file exists. It returns a *SourceError if the file cannot be imported. It is
-// called before a store is created for the file.
+// CanTakeOver reports whether the file exists. If the file exists but cannot be imported, the error is a *SourceError.
+// CanTakeOver is called before a store is created for the import.
 func CanTakeOver(path string) (there bool, err error) {
 	f, _, err := source(path)
 	if err != nil || f == nil {
@@ -94,8 +94,8 @@ func CanTakeOver(path string) (there bool, err error) {
 	return true, nil
 }
 
-// SourceError means that a file cannot be imported. Err matches varve.ErrInvalid if it is not a
-// file, and is a system error otherwise.
+// SourceError means that a file cannot be imported. Err matches varve.ErrInvalid if Path is not a regular file;
+// otherwise it is a system error.
 type SourceError struct {
 	Path string
 	Err  error
@@ -164,7 +164,7 @@ func changed(record *varve.Memory, path string) bool {
 	return err == nil && record.Metadata["source_sha256"] != hex.EncodeToString(sum.Sum(nil))
 }
 
-// asideText is the maximum number of bytes that are kept of one line.
+// asideText is the maximum number of bytes that are kept of one line that could not be imported.
 const asideText = 64 << 10
 
 func (t *Taken) aside(number int, line []byte, cause error) {
@@ -283,8 +283,8 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum h
 	}
 }
 
-// isLine reports whether an error is about the content of one line, or about the total size of several, so that
-// the other lines can be imported.
+// isLine reports whether err is caused by the content of one line, or by the total size of several lines. Then the
+// import can continue with fewer lines at once or without the line.
 func isLine(err error) bool {
 	return errors.Is(err, varve.ErrTooLarge) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrBatchTooLarge)
 }

@@ -84,7 +84,7 @@ func (t *Taken) read(f io.Reader) (lines []taken, sum hash.Hash, torn bool, err 
 			torn = perr != nil && err != nil
 			if perr == nil && !t.merge(&lines, at, taken{line, n, len(bare)}) {
 				perr = errors.New("an earlier line has an entity of this name with another type or other members; the " +
-					"observations were added to that one")
+					"observations were added to the earlier entity")
 			}
 			if perr != nil {
 				t.aside(n, bare, perr)

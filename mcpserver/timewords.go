@@ -89,7 +89,8 @@ func timeWords(query string, now time.Time) (phrase string, span period, rest st
 	return phrase, span, strings.Join(left, " ")
 }
 
-// timeOf parses words as a time, if they cannot have another meaning.
+// timeOf parses text, some words of a question, as a period. before is the word before these words. It returns false
+// if the words do not name a time, or can also have another meaning.
 func timeOf(text, before string, now time.Time) (period, bool) {
 	now = now.Local()
 	if name, year, _ := strings.Cut(text, " "); slices.Contains(months, name) || len(name) == 3 && isMonth(name) {

@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// tool is a tool: its description for clients, and the function that runs it.
+// tool is one tool of the server: its description for clients, and the function that runs it.
 type tool struct {
 	name, title, about string
 	in, out            *shape

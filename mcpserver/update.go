@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/timearg"
 )
 
-// pinned is the tag of the memories that the tool context always shows. They are found by the tag without
-// reading all memories.
+// pinned is the tag of the memories that the tool context always shows. The search for this tag does not read all
+// memories.
 const pinned = "pinned"
 
 // reserved are the members of the metadata that callers cannot set with the argument metadata. Each of them either has
@@ -197,7 +197,7 @@ const shownChars = 200
 
 func (c *memoryCall) starred(m *varve.Memory) bool { return c.project.ID != "" && c.view.Shared(m) }
 
-// rewrite changes the text of a memory as the arguments request.
+// rewrite changes the text of m in the way that the arguments of the call request.
 func (c *memoryCall) rewrite(m *varve.Memory) error {
 	switch old := c.text("old"); {
 	case c.text("text") != "":

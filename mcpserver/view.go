@@ -95,12 +95,12 @@ func (v *view) refresh(ctx context.Context) (small bool, err error) {
 	return false, nil // the log is released faster than the graph is read
 }
 
-// between is the minimum time between two checks of the same kind. Such a check is too expensive to be made for every
-// query.
+// between is the minimum time between two checks of the same kind, for checks that are too expensive for every query.
 const between = 5 * time.Second
 
-// due reports whether it is time to try again to read the memories that could not be read. The log does not show when a
-// file was restored or made readable.
+// due reports whether the memories that could not be read must be tried again: there are such memories, and the last
+// attempt is at least 5 s ago (the constant between). This is necessary because the log does not show when a file was
+// restored or made readable.
 func (v *view) due() bool {
 	passed := v.clock().Sub(v.looked)
 	return len(v.lost) > 0 && (passed >= between || passed < 0)
@@ -125,7 +125,7 @@ func (v *view) lookAgain(ctx context.Context) error {
 	return nil
 }
 
-// lose records a memory that could not be read.
+// lose logs and records that the memory with this id could not be read.
 func (v *view) lose(id string, err error) {
 	v.bad(err)
 	if v.lost == nil {
@@ -271,7 +271,7 @@ func (v *view) remove(id string) {
 	}
 }
 
-// held gives access to the nodes of a view. It is valid only while the lock of the view is held.
+// held implements nodes for the graph that a view has in memory. It is valid only while the lock of the view is held.
 type held struct {
 	v   *view
 	now time.Time

@@ -18,8 +18,8 @@ type workingCall struct {
 	args args
 }
 
-// working opens the working memory that a call names, and answers with the result of f. The scope
-// is created at its first use.
+// working opens the working memory that the arguments name, calls f with it, and returns the result of f as the
+// answer. If the scope does not exist, it is created.
 func (s *server) working(ctx context.Context, a args,
 	f func(ctx context.Context, w *workingCall) (any, error)) (*answer, error) {
 	within, err := workingProject(ctx, a.text("project"))
@@ -46,9 +46,9 @@ func (s *server) working(ctx context.Context, a args,
 	return &answer{text: ready(text), structured: ready(structured)}, err
 }
 
-// workingProject returns the project that a scope of working memory belongs to, for the project name in a call. If the
-// caller has a project of its own, the result is within that project. So no project name in a call can reach the scopes
-// of another project.
+// workingProject returns the project to which a scope of working memory belongs. given is the project name in a call.
+// If the client has a project, the result is within this project, so that no name in a call can reach the scopes of
+// another project.
 func workingProject(ctx context.Context, given string) (string, error) {
 	var of Project
 	if c, ok := ctx.Value(callerKey{}).(*caller); ok {

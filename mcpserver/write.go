@@ -73,7 +73,8 @@ func (w *writer) line() {
 	}
 }
 
-// next begins the next element of an array or object: it writes the comma and the white space before it.
+// next begins the next element of an array or object: it writes the comma and the white space that precede the
+// element.
 func (w *writer) next() {
 	w.pass()
 	if w.filled {
@@ -112,7 +113,7 @@ func (w *writer) flag(name string, value bool) {
 	w.b = strconv.AppendBool(w.b, value)
 }
 
-// score writes a member whose value is a number with three digits after the decimal point.
+// score writes a member whose value is a number, rounded to three significant digits.
 func (w *writer) score(name string, value float64) {
 	w.member(name)
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 3, 64), 64)
@@ -137,7 +138,7 @@ func (w *writer) relation(r *graph.Relation) {
 	w.close('}')
 }
 
-// list writes an array. It calls one to write each item.
+// list writes an array; the function one writes each item.
 func list[T any](w *writer, items []T, one func(*writer, *T)) {
 	w.open('[')
 	for i := range items {

@@ -84,7 +84,7 @@ func (s *Stores) Routes() []Route {
 	return append(list, Route{"/v1/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, m := range routes() {
 			if _, path, _ := strings.Cut(m.pattern, " "); matches(path, r.URL.Path) {
-				WriteError(w, http.StatusMethodNotAllowed, "the path has no method "+r.Method)
+				WriteError(w, http.StatusMethodNotAllowed, "this path does not support the method "+r.Method)
 				return
 			}
 		}
@@ -204,7 +204,7 @@ func kindOf(status int) string {
 // statusOverloaded is the HTTP status by which this API tells clients that the server has too much to do.
 const statusOverloaded = 529
 
-// errorAnswer is the body of the answer to a request that failed.
+// errorAnswer is the JSON body of the answer to a request that failed.
 type errorAnswer struct {
 	Type      string      `json:"type"`
 	Error     errorObject `json:"error"`
@@ -231,7 +231,7 @@ func writeError(w http.ResponseWriter, e *refusal, id string) {
 	writeJSON(w, e.status, errorAnswer{Type: "error", Error: errorObject{kind, e.text}, RequestID: id})
 }
 
-// fail answers a request that failed. Errors whose text the client must not see are logged.
+// fail answers a request that failed. If the client must not see the text of err, fail logs err.
 func (s *Stores) fail(w http.ResponseWriter, r *http.Request, err error) {
 	id := requestID + random(15)
 	e := toRefusal(r.Context(), err)
@@ -259,7 +259,8 @@ func toRefusal(ctx context.Context, err error) *refusal {
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return &refusal{status: http.StatusGatewayTimeout, text: "the request took too long; a write may have happened"}
 	case errors.As(err, &conflict):
-		return &refusal{status: http.StatusConflict, text: "changed by another request: read it and try again"}
+		return &refusal{status: http.StatusConflict, text: "another request has changed the memory or the memory " +
+			"store: read it again, then repeat the change"}
 	case errors.Is(err, varve.ErrNotFound):
 		return &refusal{status: http.StatusNotFound, text: "there is no such memory or version"}
 	case errors.Is(err, varve.ErrPurged):
@@ -289,7 +290,8 @@ func body(r *http.Request, v any) error {
 		return refuse(http.StatusBadRequest, "the body of the request is not valid UTF-8")
 	}
 	if err := strict.Unmarshal(b, v, strict.RejectUnknownMembers(true)); err != nil {
-		return refuse(http.StatusBadRequest, "the body of the request: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return refuse(http.StatusBadRequest, "the body of the request is not valid: %s",
+			strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
 }
@@ -298,14 +300,16 @@ func body(r *http.Request, v any) error {
 func noBody(r *http.Request) error {
 	b, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, mostBody))
 	if err != nil {
-		return refuse(http.StatusRequestEntityTooLarge, "the request has no body")
+		return refuse(http.StatusRequestEntityTooLarge, "the body of this request must be empty or {}, but is too "+
+			"large")
 	}
 	if len(b) == 0 {
 		return nil
 	}
 	var empty struct{}
 	if err := strict.Unmarshal(b, &empty, strict.RejectUnknownMembers(true)); err != nil {
-		return refuse(http.StatusBadRequest, "the body of the request: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return refuse(http.StatusBadRequest, "the body of the request is not valid: %s",
+			strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
 }
@@ -411,7 +415,7 @@ func (q *query) page(kind byte, full bool) (place string, limit int) {
 	if q.has("page") {
 		var ok bool
 		if place, ok = parsePage(kind, q.text("page")); !ok {
-			q.fail("page", "not the next_page of such a list")
+			q.fail("page", "must be the next_page of an answer to the same request")
 		}
 	}
 	return place, limit

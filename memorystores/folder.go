@@ -161,7 +161,8 @@ func (s *Stores) ofOthers(dir string) error {
 		return nil // reading the store says what is wrong
 	}
 	if owner, is := append(slices.Clone(s.self), int(above.UID)).Stranger(files, dir); is {
-		return fmt.Errorf("%w, user %d: make it yours if you trust what is in it, or serve it alone", errOthers, owner)
+		return fmt.Errorf("%w, user %d: if you trust the content of the store, change its owner to yourself, or "+
+			"serve only this store", errOthers, owner)
 	}
 	return nil
 }
@@ -183,8 +184,8 @@ func (f *found) isSameFile(o *found) bool {
 	return f.mtime.Equal(o.mtime) && f.size == o.size && f.file != nil && os.SameFile(f.file, o.file)
 }
 
-// nameAll gives an id to each store that has none. It opens one store after the other. Only requests that list the
-// stores wait for it.
+// nameAll gives an id to each store that has none, one store after the other. Only requests that list the stores wait
+// until nameAll returns.
 func (s *Stores) nameAll(ctx context.Context) error {
 	for _, folder := range s.unnamed() {
 		select {
@@ -270,7 +271,8 @@ func fitted(folder string) string {
 	return cmp.Or(name, "store")
 }
 
-// find returns the folder that contains the store with this id.
+// find returns the folder that contains the store with this id. If there is none, the error is errNoStore; if there
+// are several, the error is a *DuplicateError.
 func (s *Stores) find(ctx context.Context, id string) (*found, error) {
 	s.scanning.Lock()
 	defer s.scanning.Unlock()

@@ -32,7 +32,7 @@ func random(n int) string {
 // newStoreID returns a random id of a memory store.
 func newStoreID() string { return settings.StoreID + random(20) }
 
-// memory is the number that identifies a memory. The id of the memory is made from this number.
+// memory is the number of a memory, from which the memory's id is made.
 type memory [16]byte
 
 // memoryOf returns the number of the memory that is stored as a note, given the note's id and its time of creation.
@@ -70,8 +70,8 @@ func parseVersion(id string) (lsn uint64, ok bool) {
 	return lsn, versionString(lsn) == id
 }
 
-// page returns the page token for a place in a listing. kind distinguishes the listings; place is the text from
-// which the listing finds the place again.
+// page returns a page token. kind names the listing. place is the place in the listing after which the next page
+// begins, as the listing itself encodes it.
 func page(kind byte, place string) *string {
 	s := "page_" + base64.RawURLEncoding.EncodeToString(append([]byte{kind}, place...))
 	return &s

@@ -14,9 +14,9 @@ type Lease struct {
 	listens bool
 }
 
-// Lend returns a lease of the store with an id; Status returns what its error means for a client. A request that
-// listens for changes lasts until its client ends it, and must end when Ended is closed. Any other request writes
-// only between a call of Writing and a call of the function end that Writing returns.
+// Lend returns a lease of the store with this id. Status converts the error of Lend for the client. listens means that
+// the request listens for changes: it lasts until its client ends it, and must end when Ended is closed. Any other
+// request writes only between a call of Writing and a call of the function end that Writing returns.
 func (s *Stores) Lend(ctx context.Context, id string, listens bool) (*Lease, error) {
 	h, err := s.use(ctx, id)
 	if err != nil {
@@ -52,8 +52,8 @@ func (l *Lease) Archived() bool { return !l.h.config().ArchivedAt.IsZero() }
 // replaced, or because another store must be opened in its place.
 func (l *Lease) Ended() <-chan struct{} { return l.h.leave }
 
-// Value returns the result of the first call of make since the store was opened. Later calls return the same result
-// without calling make.
+// Value returns a value that the server keeps with the open store. The first call since the store was opened computes
+// the value by make; later calls return the same value.
 func (l *Lease) Value(make func(st *varve.Store) any) any {
 	l.h.once.Do(func() { l.h.value = make(l.h.store) })
 	return l.h.value

@@ -31,7 +31,7 @@ type memoryList struct {
 // moved during the reading. After the last time, the page is used even if memories were moved.
 const mostListed = 20
 
-// read reads a page of a listing. since is the log position at which the listing began.
+// read reads the page. since is the log position at which the listing began.
 func (l *memoryList) read(ctx context.Context, since uint64) error {
 	moved, err := l.h.view.movedSince(ctx, l.h.store, since)
 	for range mostListed {
@@ -65,7 +65,8 @@ type keyed struct {
 	memory memory
 }
 
-// collect reads the page, and lists the memories in moved at their former places.
+// collect reads the page. moved has the memories that were moved since the listing began; collect lists each of them
+// at the path that it had then.
 func (l *memoryList) collect(ctx context.Context, moved map[memory]trip) error {
 	l.data, l.more = []any{}, false
 	var late []keyed
@@ -131,7 +132,8 @@ func (l *memoryList) collect(ctx context.Context, moved map[memory]trip) error {
 	return pass("")
 }
 
-// elsewhere reports whether the listing shows a memory at a path that is not its current path.
+// elsewhere reports whether the listing shows the memory m at the path that it had at the beginning, because m was
+// moved since.
 func (l *memoryList) elsewhere(moved map[memory]trip, m memory) bool {
 	t, ok := moved[m]
 	return ok && l.direct(t.from) && l.direct(t.to)

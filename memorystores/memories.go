@@ -51,14 +51,14 @@ func text(content []byte) *string {
 
 // errNotText is the error for a memory whose content cannot be encoded as JSON.
 var errNotText = refuse(http.StatusBadRequest, "content: the file is not valid UTF-8, so this API cannot show or "+
-	"change it: it was written by other means, and can be changed only by these; view=basic shows the rest")
+	"change it: another program wrote the file, and only such a program can change it; view=basic shows the rest")
 
 // changeable returns an error if the API must not change a memory with this content.
 func changeable(content []byte) error {
 	switch {
 	case len(content) > MostContent:
 		return refuse(http.StatusBadRequest, "content: the memory has %d bytes, more than the %d of this API: it was "+
-			"written by other means, and can be changed only by these", len(content), MostContent)
+			"written by another program, and only such a program can change it", len(content), MostContent)
 	case !utf8.Valid(content):
 		return errNotText
 	}
@@ -142,8 +142,8 @@ func clash(err error, path string) error {
 	case errors.As(err, &conflict) && conflict.ID == path:
 		return &refusal{http.StatusConflict, pathConflict, "path: there is a memory at this path"}
 	case errors.As(err, &field) && field.Field == "path":
-		return &refusal{http.StatusConflict, pathConflict, "path: cannot be beside the paths of other memories: one " +
-			"of them would be a folder, or they differ only in case on this server"}
+		return &refusal{http.StatusConflict, pathConflict, "path: conflicts with the path of another memory: one " +
+			"of the two would be a folder, or the two differ only in case, which this server does not distinguish"}
 	}
 	return nil
 }
@@ -224,9 +224,11 @@ func checkHash(field, hash string) error {
 }
 
 var errPrecondition = &refusal{http.StatusConflict, preconditionFailed,
-	"the content of the memory is another one: read it and try again"}
+	"the content of the memory does not match the precondition: read the memory and try again"}
 
-// change applies f to the memory with this id, and runs f again if another writer changed the memory meanwhile.
+// change calls f with the note of the memory with this id, and returns the result of f. If hash is not "" and differs
+// from the hash of the content, change returns an error. If another writer has changed the memory meanwhile, change
+// reads the memory again and repeats the call.
 func (h *handle) change(ctx context.Context, id, hash string, f func(n *varve.Note) (any, error)) (any, error) {
 	for {
 		n, err := h.read(ctx, id)
@@ -355,7 +357,7 @@ func listMemories(s *Stores, r *http.Request, _ Caller) (any, error) {
 	}
 	since, place, err := parsePlace(place)
 	if err != nil {
-		q.fail("page", "not the next_page of such a list")
+		q.fail("page", "must be the next_page of an answer to the same request")
 	}
 	if q.err != nil {
 		return nil, q.err

@@ -118,7 +118,8 @@ func Open(dir string, o Options) (*Stores, error) {
 		return nil, fmt.Errorf("making the folder of the stores: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, "config.json")); err == nil {
-		return nil, fmt.Errorf("%w: %s is a store, not a folder of stores: name the folder above it, or serve it alone",
+		return nil, fmt.Errorf("%w: %s is a store, not a folder of stores: name the folder that contains the store, "+
+			"or serve this store alone",
 			varve.ErrInvalid, s.dir)
 	}
 	return s, nil
@@ -170,7 +171,7 @@ func newStores(o Options) (*Stores, error) {
 var errOverloaded = errors.New("too many stores are in use at once: try again, or serve with more open stores")
 
 // errEnding means that the server is shutting down.
-var errEnding = fmt.Errorf("the server ends: %w", varve.ErrClosed)
+var errEnding = fmt.Errorf("the server is shutting down: %w", varve.ErrClosed)
 
 // use returns an open handle of the store with this id. The caller must call release.
 func (s *Stores) use(ctx context.Context, id string) (*handle, error) {
@@ -202,7 +203,7 @@ func (s *Stores) use(ctx context.Context, id string) (*handle, error) {
 	return nil, errNoStore // it moves faster than it can be opened
 }
 
-// useOne does the same as use, for the store of Single.
+// useOne returns an open handle of the one store that Single serves, as use does.
 func (s *Stores) useOne(ctx context.Context, id string) (*handle, error) {
 	st, err := s.one.Acquire(ctx)
 	if err != nil {
@@ -290,7 +291,7 @@ func (s *Stores) handle(ctx context.Context, id, dir string) (*handle, error) {
 	}
 	if h.err == nil {
 		if _, err := h.store.Notes().AdoptFiles(opening, ""); err != nil {
-			s.o.Logger.Warn("files were not adopted", "store", id, "err", err)
+			s.o.Logger.Warn("files that were saved by hand could not be adopted", "store", id, "err", err)
 		}
 	}
 	close(h.ready)
@@ -310,7 +311,7 @@ func (s *Stores) inPlace(h *handle) error {
 		return nil
 	}
 	if err := h.store.Admin().InPlace(); err != nil {
-		s.o.Logger.Warn("a store is not at its place any more", "store", h.id, "err", err)
+		s.o.Logger.Warn("the folder of a store was removed, renamed or replaced", "store", h.id, "err", err)
 		return err
 	}
 	s.mu.Lock()
@@ -333,14 +334,14 @@ func (s *Stores) dropOldest() {
 	}
 }
 
-// forget makes sure that no new request gets the handle h.
+// forget removes the handle h from the open stores, so that no new request gets it. The requests that use h continue.
 func (s *Stores) forget(h *handle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropLocked(h)
 }
 
-// dropLocked does the same as forget, for a caller that holds s.mu. It also closes the handle if it is unused.
+// dropLocked is forget for a caller that holds s.mu. If no request uses h, it also closes h.
 func (s *Stores) dropLocked(h *handle) {
 	if h.dropped || s.one != nil {
 		return
@@ -372,9 +373,9 @@ func (s *Stores) release(h *handle) {
 	}
 }
 
-// onlyListens is called when a use of a handle has ended, or when a request on the handle has begun to listen for
-// changes. If only listening requests use the handle, it can be closed for a request that waits for another store, or
-// it counts as being closed already. The caller holds s.mu.
+// onlyListens is called when a use of the handle h has ended, or when a request on h has begun to listen for changes.
+// If only listening requests are left, it wakes the requests that wait for another store, because h can now be
+// dropped. If h is dropped already, it counts h as being closed. The caller holds s.mu.
 func (s *Stores) onlyListens(h *handle) {
 	switch {
 	case h.uses != h.listens:
@@ -392,7 +393,8 @@ func (s *Stores) wake() {
 	s.freed = make(chan struct{})
 }
 
-// close closes the store of a handle. No request must use the handle, and no new request must be able to get it.
+// close closes the store of the handle h. The caller must ensure that no request uses h and that no new request can
+// get h.
 func (s *Stores) close(h *handle) {
 	if h.err == nil {
 		if err := h.store.CloseWithin(closeWithin); err != nil && !errors.Is(err, varve.ErrReplaced) {
@@ -407,7 +409,8 @@ func (s *Stores) close(h *handle) {
 	close(h.done)
 }
 
-// drop closes the handle of the store with this id, if there is one, after the requests on it have ended.
+// drop drops the handle of the store with this id, if the store is open, and waits until the requests on it have ended
+// and the store is closed.
 func (s *Stores) drop(ctx context.Context, id string) error {
 	s.mu.Lock()
 	h := s.open[id]

@@ -57,7 +57,7 @@ func createStore(s *Stores, r *http.Request, caller Caller) (any, error) {
 		return nil, refuse(http.StatusForbidden, "this server serves one store: memctl serve --stores serves several")
 	}
 	if caller.Stores != nil {
-		return nil, refuse(http.StatusForbidden, "the token may use some stores only, and creates none")
+		return nil, refuse(http.StatusForbidden, "the token permits only certain stores, so it cannot create a store")
 	}
 	var in struct {
 		Name        *string           `json:"name"`
@@ -95,7 +95,7 @@ func listStores(s *Stores, r *http.Request, caller Caller) (any, error) {
 	at, id, ok := strings.Cut(place, " ")
 	before, err := strconv.ParseInt(at, 10, 64)
 	if place != "" && (!ok || err != nil) {
-		q.fail("page", "not the next_page of such a list")
+		q.fail("page", "must be the next_page of an answer to the same request")
 	}
 	if q.err != nil {
 		return nil, q.err
@@ -166,8 +166,8 @@ func getStore(s *Stores, r *http.Request, _ Caller) (any, error) {
 	return shownStore(h.config()), nil
 }
 
-// describe changes the description of a store by the function change, which returns false if it changes
-// nothing.
+// describe changes the description of the store of h, and returns the new description for the client. The function
+// change edits the description; it returns false if there is nothing to change.
 func (s *Stores) describe(ctx context.Context, h *handle,
 	change func(c *settings.MemoryStoreConfig) (bool, error)) (any, error) {
 	var is settings.MemoryStoreConfig
@@ -287,7 +287,7 @@ func deleteStore(s *Stores, r *http.Request, _ Caller) (any, error) {
 	}
 	id := r.PathValue("store")
 	if s.one != nil {
-		return nil, refuse(http.StatusForbidden, "this server serves one store, which is not deleted by this API")
+		return nil, refuse(http.StatusForbidden, "this server serves one store, which this API cannot delete")
 	}
 	if err := s.remove(r.Context(), id); err != nil {
 		return nil, err

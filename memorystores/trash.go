@@ -16,7 +16,8 @@ import (
 const (
 	// newKind marks a folder in which a store is being created: it is the field Kind in the folder's mark (vfs.Mark).
 	newKind = "memory store"
-	// leftAfter is the age above which a folder with this mark counts as a leftover of a process that was killed.
+	// leftAfter is the age above which a folder with the mark newKind counts as a leftover of a process that was
+	// killed.
 	leftAfter = time.Hour
 	// oldFor is the time for which this process must have found a store or folder old before it removes it. This time
 	// is measured by a clock that cannot be set, so nothing is removed because the system clock was ahead for a while.
@@ -52,7 +53,8 @@ func (s *Stores) emptyTrash(ctx context.Context) {
 			continue
 		}
 		if err := vfs.RemoveKnown(files, path, ofCreation(id)); err != nil {
-			s.o.Logger.Warn("what a killed process has left cannot be removed", "folder", name, "err", err)
+			s.o.Logger.Warn("the incomplete store that a killed process has left cannot be removed", "folder", name,
+				"err", err)
 		}
 	}
 	s.seenOld = seen
@@ -80,7 +82,8 @@ func (s *Stores) deleted(files vfs.FS, path string) bool {
 	return described != nil && described.MemoryStore != nil
 }
 
-// left reports whether a process began to create a store in a folder and was killed before it finished.
+// left reports whether the folder at path is the leftover of a creation: a process began to create a store in it and
+// was killed before it finished.
 func (s *Stores) left(files vfs.FS, path string, now time.Time) bool {
 	info, err := files.Stat(path)
 	if err != nil || !info.Mode.IsDir() || now.Sub(info.Mtime) < leftAfter {
@@ -90,8 +93,8 @@ func (s *Stores) left(files vfs.FS, path string, now time.Time) bool {
 	return ok && m.Kind == newKind
 }
 
-// ofStore reports whether a file or folder of this name may belong to a store. In folders in which users choose the
-// names, every name may.
+// ofStore reports whether a file or folder with the name rel may belong to a store. rel is relative to the store. In
+// the folders of a store in which users choose the names, every name may belong to the store.
 func ofStore(rel string, folder bool) bool {
 	switch top, _, in := strings.Cut(rel, "/"); {
 	case rel == ".":
@@ -102,7 +105,8 @@ func ofStore(rel string, folder bool) bool {
 	return places.IsName(rel, folder)
 }
 
-// ofCreation returns the counterpart of ofStore for the folder in which the store with an id is created.
+// ofCreation returns a function like ofStore, for the folder in which the store with this id is created: it reports
+// whether a file or folder may belong to that folder.
 func ofCreation(id string) func(rel string, folder bool) bool {
 	return func(rel string, folder bool) bool {
 		switch rel {

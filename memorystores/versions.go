@@ -67,7 +67,7 @@ func take(v version, writers []varve.Writer) listed {
 	return l
 }
 
-// shownVersion returns the JSON of a version; full includes the content.
+// shownVersion returns the JSON of a version. If full is true, the JSON includes the content.
 func (h *handle) shownVersion(ctx context.Context, v *listed, full bool) (versionObject, error) {
 	path := "/" + v.path
 	o := versionObject{ID: versionString(v.lsn), Type: "memory_version", MemoryStoreID: h.id,
@@ -115,7 +115,7 @@ func listVersions(s *Stores, r *http.Request, _ Caller) (any, error) {
 	if place != "" {
 		var err error
 		if before, err = strconv.ParseUint(place, 10, 64); err != nil {
-			q.fail("page", "not the next_page of such a list")
+			q.fail("page", "must be the next_page of an answer to the same request")
 		}
 	}
 	operation := q.text("operation")

@@ -57,8 +57,8 @@ type version struct {
 	what   string
 }
 
-// path returns the current path of a memory, or the last path of a memory that does not exist any more. It returns
-// false if it is possible that the memory did not exist during the call.
+// path returns the current path of a memory. The bool is true if the view knows a path. A known path may be out of
+// date; the caller notices this when it reads the note, and then calls moved.
 func (v *view) path(ctx context.Context, st *varve.Store, m memory) (string, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,7 +70,8 @@ func (v *view) path(ctx context.Context, st *varve.Store, m memory) (string, boo
 	return path, ok && err == nil, err
 }
 
-// moved is like path, for a memory that the caller has not found at the path from.
+// moved returns the current path of a memory that the caller has not found at the path from. The bool is false if the
+// view knows no path of the memory.
 func (v *view) moved(ctx context.Context, st *varve.Store, m memory, from string) (string, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -116,7 +117,8 @@ func (v *view) catchUp(ctx context.Context, st *varve.Store, paths bool) error {
 	return v.next(ctx)
 }
 
-// next applies the log entries since the last call. The caller holds v.mu.
+// next applies the log entries that were written since its last call to moves, and to paths if that is computed. The
+// caller holds v.mu.
 func (v *view) next(ctx context.Context) error {
 	var failed error
 	for r, err := range v.log.Next(context.WithoutCancel(ctx)) { // to its end, also for a client that is gone
@@ -149,7 +151,7 @@ func (v *view) next(ctx context.Context) error {
 	return nil
 }
 
-// begin returns the log position at which a listing begins.
+// begin returns the log position at which a new listing begins: the position up to which the view has read the log.
 func (v *view) begin(ctx context.Context, st *varve.Store) (uint64, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -159,11 +161,12 @@ func (v *view) begin(ctx context.Context, st *varve.Store) (uint64, error) {
 	return v.log.Position(), nil
 }
 
-// trip describes how a memory was moved: from which path at first, and to which path in the end.
+// trip has the path that a memory had before its first move, and the path that it has after its last one.
 type trip struct{ from, to string }
 
-// movedSince returns the memories that were moved since a log position. If the position is before v.since, it returns
-// none; v.since is not earlier than the time at which this process opened the store.
+// movedSince returns the memories that were moved since a log position. If the position is before v.since, the result
+// is empty, because the view does not have all moves since then. v.since is not earlier than the time at which this
+// process opened the store.
 func (v *view) movedSince(ctx context.Context, st *varve.Store, position uint64) (map[memory]trip, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -193,8 +196,7 @@ func (v *view) movedSince(ctx context.Context, st *varve.Store, position uint64)
 	return all, nil
 }
 
-// all calls f with all versions that are durable now, in the order of their positions. f must not keep the
-// list.
+// all calls f with the kept versions that are durable now, in the order of their positions. f must not keep the list.
 func (v *view) all(ctx context.Context, s *Stores, h *handle, f func(list []version, writers []varve.Writer)) error {
 	l := &v.versions
 	l.Lock()

@@ -111,7 +111,8 @@ func (t *Tool) replace(ctx context.Context, args *input) (string, error) {
 	return b.String(), nil
 }
 
-// ambiguous returns the answer for an old_str that does not occur exactly once in the file.
+// ambiguous returns the answer for an edit that failed because from, the old_str of the call, does not occur exactly
+// once in the file. If err has another reason, ambiguous returns err.
 func ambiguous(err error, p place, from string) error {
 	var match *varve.MatchError
 	switch {

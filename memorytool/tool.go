@@ -143,13 +143,15 @@ type place struct {
 	root  bool   // the path is /memories
 }
 
-// hides reports whether a path below /memories is inside the folder that is hidden from the model.
+// hides reports whether rel, a path relative to /memories, is in the folder Options.Except, which the model does not
+// see.
 func (t *Tool) hides(rel string) bool {
 	first, _, _ := strings.Cut(rel, "/")
 	return t.options.Except != "" && strings.EqualFold(first, t.options.Except)
 }
 
-// place returns the place that a path in a call names.
+// place converts a path in a call. It returns an error if the path is not in /memories, is hidden from the model, or
+// is not valid for a note.
 func (t *Tool) place(path string) (place, error) {
 	shown := strings.TrimRight(norm.NFC.String(path), "/")
 	if shown == root {

@@ -44,7 +44,8 @@ type entry struct {
 	folder bool
 }
 
-// folder returns the view of a folder. /memories exists even if there are no files.
+// folder returns the view of a folder: its files and folders, two levels deep, with their sizes. /memories exists even
+// if there are no files.
 func (t *Tool) folder(ctx context.Context, p place) (string, error) {
 	var list []entry
 	size, any := int64(0), p.root
@@ -90,7 +91,7 @@ func (t *Tool) folder(ctx context.Context, p place) (string, error) {
 	return b.String(), nil
 }
 
-// hidden reports whether the view of a folder omits a path.
+// hidden reports whether the view of a folder omits the file or folder at this path.
 func hidden(path string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
 		if strings.HasPrefix(segment, ".") || segment == "node_modules" {
@@ -113,7 +114,8 @@ func sizeText(n int64) string {
 	return fmt.Sprintf("%d%c", n>>(10*i), units[i])
 }
 
-// file returns the view of a file.
+// file returns the answer of the command view for the file p, whose content is n: its lines with their numbers, or the
+// image that the file contains. r is the requested range of lines; nil means all lines.
 func (t *Tool) file(p place, n *varve.Note, r *lines) (Result, error) {
 	if media := imageType(n.Content); media != "" {
 		return Result{Text: fmt.Sprintf("Here's the image %s.", p.shown), Image: &Image{media, n.Content}}, nil

@@ -56,8 +56,8 @@ func (m *Memory) times() [6]namedTime {
 	}
 }
 
-// encodeNew encodes a Memory that was not decoded, in one pass. Empty members are omitted, except those
-// that every reader expects.
+// encodeNew returns the document of a Memory that was not decoded. Empty members are omitted, except those that every
+// reader expects.
 func (m *Memory) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	if n := m.sizeHint(); cap(buffer) < n {
 		buffer = make([]byte, 0, n)
@@ -87,8 +87,8 @@ func (m *Memory) sizeHint() int {
 		18*(len(m.Embedding)+len(m.HyperbolicEmbedding))
 }
 
-// encodeOver encodes a Memory by changing the text from which the Memory was decoded. kept reports whether the
-// Memory has an embedding that has not changed since it was decoded.
+// encodeOver returns the document of a Memory that was decoded. It starts from the decoded text and changes only the
+// members that differ. kept reports whether the Memory has an embedding that has not changed since it was decoded.
 func (m *Memory) encodeOver(lim Limits) (doc []byte, kept bool, err error) {
 	e := jsondoc.NewMemberEditor(m.source, memberOrder, lim.Depth)
 	e.Text(memberID, m.ID)

@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// NewID returns a UUIDv7 (RFC 9562) for a moment. Ids of different microseconds sort by time, almost
-// exactly: rand_a has the fraction of the millisecond (method 3). uuid.NewV7 is not used because it
-// reads the clock and a global state.
+// NewID returns a UUIDv7 (RFC 9562) for the time now. Ids of different microseconds sort by time, almost exactly: the
+// field rand_a has the fraction of the millisecond (method 3 of the RFC). uuid.NewV7 is not used because it reads the
+// clock and a global state.
 func NewID(now time.Time, random io.Reader) (string, error) {
 	if random == nil {
 		random = rand.Reader

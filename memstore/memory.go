@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Memory is one memory. It may be copied; a copy shares the slices and maps, which Clone copies. A zero time means
-// that there is none.
+// Memory is one memory. A copy of the struct shares slices and maps with the original; Clone copies these too. A zero
+// time means that there is none.
 type Memory struct {
 	ID                  string
 	Content             string
@@ -87,8 +87,8 @@ func (m *Memory) Expired(now time.Time) bool {
 	return !m.ExpiresAt.IsZero() && !now.Before(m.ExpiresAt)
 }
 
-// Clone returns a copy that shares no slice and no map with m. Values that pointers and structs in
-// Metadata refer to are shared; Decode creates none.
+// Clone returns a copy that shares no slice and no map with m. It does not copy what pointers and structs in Metadata
+// refer to; a decoded Memory has none of these.
 func (m *Memory) Clone() *Memory {
 	c := *m
 	c.Embedding = slices.Clone(m.Embedding)

@@ -14,9 +14,9 @@ import (
 )
 
 // Order is an order of a listing other than by id: by a key, whose times are in whole microseconds, and then by id.
-// Every listing with an Order begins after the place At. Place returns the place of the newest listing, and a listing
-// that begins there continues it, whatever was written in between: a memory is omitted or comes twice only if its own
-// key has changed. Concurrent listings need an Order each.
+// Every listing with an Order begins after the place At. The method Place returns the place that the newest listing
+// has reached. A listing that begins at this place continues the earlier one, whatever was written in between: a
+// memory is omitted or comes twice only if its own key has changed. Concurrent listings need an Order each.
 type Order struct {
 	By   OrderKey
 	Down bool
@@ -33,16 +33,17 @@ func (o *Order) Begin() *Order {
 	return &Order{By: o.By, Down: o.Down, At: o.At, Skip: o.Skip, of: o}
 }
 
-// Start is called on the copy of a listing just before the listing yields memories. It makes this listing the newest
-// one, to which Order.Place refers. Calls that take the same filters and list nothing, such as a count, do not call
-// Start.
+// Start makes the listing that uses o the newest one, to which Place of the original Order refers. o is a copy that
+// Begin returned. A listing calls Start just before it yields memories. Calls that take the same filters and list
+// nothing, such as a count, do not call Start.
 func (o *Order) Start() {
 	if o.of != nil {
 		o.of.reached = nil
 	}
 }
 
-// Move sets the place of a listing's copy to p.
+// Move records p as the place that the listing has reached. o is the copy of an Order that Begin returned for the
+// listing.
 func (o *Order) Move(p Place) {
 	o.At = &p
 	if o.of != nil {
@@ -77,10 +78,10 @@ const (
 
 var orderNames = []string{"id", "timestamp", "created", "updated", "score", "size"}
 
-// orderMembers maps members of a document to the keys by which an order knows them.
+// orderMembers maps names of members in documents to the names of the same keys in ParseOrder.
 var orderMembers = map[string]string{"created_at": "created", "updated_at": "updated", "quickrecal_score": "score"}
 
-// OrderNames returns the keys of ParseOrder.
+// OrderNames returns the names of the keys that ParseOrder accepts, sorted.
 func OrderNames() []string { return slices.Sorted(slices.Values(orderNames)) }
 
 // ParseOrder returns the order for a key: timestamp (when the event happened), created, updated, score, size (of the
@@ -105,7 +106,7 @@ func ParseOrder(key, place string) (*Order, error) {
 	n, nerr := strconv.ParseInt(number, 10, 64)
 	if err = errors.Join(err, nerr); err != nil || !ok || of != o.Key() {
 		return nil, &errs.FieldError{Field: "place", Value: human.Quote(place),
-			Err: fmt.Errorf("%w: not a place of a listing by %s", errs.ErrInvalid, key)}
+			Err: fmt.Errorf("%w: must be a place that a listing by %s has returned", errs.ErrInvalid, key)}
 	}
 	o.At = &Place{Key: n, ID: id}
 	return o, nil
@@ -149,7 +150,8 @@ func (o *Order) Compare(a, b *Memory) int {
 	return n
 }
 
-// Skips reports whether a memory that passes must be skipped because of Skip, and counts the memory.
+// Skips reports whether the listing must skip the next memory that passes its filters, because Skip memories are not
+// skipped yet. It decrements Skip.
 func (o *Order) Skips() bool {
 	if o == nil || o.Skip == 0 {
 		return false

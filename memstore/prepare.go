@@ -108,9 +108,10 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	return doc, line, nil
 }
 
-// unchanged reports whether m has the same embedding as old. kept is the result of encode: whether the embedding
-// equals the embedding in the text that encode changed. If that text is the document of old, or if m was not
-// decoded, unchanged returns kept. Otherwise unchanged compares the embedding with the document of old.
+// unchanged reports whether m has the same embedding as old, the version that the write replaces. kept is the result
+// of encode: whether the embedding equals the one in the text from which m was decoded. unchanged returns kept if m
+// was decoded from the version old, or was not decoded. Otherwise it compares the embedding with the one in
+// old.Document.
 func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	if m.source == nil || old.Version != 0 && m.Version == old.Version {
 		return kept

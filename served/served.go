@@ -57,8 +57,8 @@ func New(st *varve.Store, o Options) *Store {
 // Only returns a Store that serves st and never exchanges it.
 func Only(st *varve.Store) *Store { return New(st, Options{}) }
 
-// Current returns the store that is served now. When s begins to serve another store, the returned store may be closed;
-// a store from Acquire stays open.
+// Current returns the store that is served now. This store may be closed at any time if another store takes its place;
+// a store from Acquire stays open until it is released.
 func (s *Store) Current() *varve.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func Pinned(ctx context.Context, st *varve.Store) context.Context {
 // checkPinned returns an error if Pinned has limited ctx to another store than st.
 func checkPinned(ctx context.Context, st *varve.Store) error {
 	if only, ok := ctx.Value(pinned{}).(*varve.Store); ok && only != st {
-		return fmt.Errorf("%w; another store has taken its place: repeat the call", varve.ErrReplaced)
+		return fmt.Errorf("%w; another store is served instead: repeat the call", varve.ErrReplaced)
 	}
 	return nil
 }
@@ -114,8 +114,8 @@ func (s *Store) Left(st *varve.Store) <-chan struct{} {
 	return s.all[st].left
 }
 
-// Release ends one use of a store that Acquire returned. If the store was replaced and has no other use, Release closes
-// it.
+// Release ends one use of a store that Acquire returned. If the store was replaced and has no other use, Release
+// closes the store.
 func (s *Store) Release(st *varve.Store) {
 	s.mu.Lock()
 	h := s.all[st]
@@ -159,7 +159,7 @@ func (s *Store) Replaced(ctx context.Context, st *varve.Store, err error) error 
 	if failed := s.exchange(ctx, st, err); failed != nil {
 		return failed
 	}
-	return fmt.Errorf("%w; the store that is now at its path has taken its place", err)
+	return fmt.Errorf("%w; the new store at the same path is served instead", err)
 }
 
 // End cancels the opening of a store and waits until the opening has ended. It then closes the store that is served
@@ -210,7 +210,7 @@ func (s *Store) exchange(ctx context.Context, prev *varve.Store, cause error) er
 	select {
 	case r := <-opened:
 		if r.Err != nil {
-			return fmt.Errorf("%w; the store that is now at its path cannot be opened: %w", cause, r.Err)
+			return fmt.Errorf("%w; the new store at the same path cannot be opened: %w", cause, r.Err)
 		}
 		return nil
 	case <-ctx.Done():

@@ -104,7 +104,7 @@ func TestExchange(t *testing.T) {
 	p.replace("second")
 	calls := 0
 	err := s.Use(t.Context(), func(*varve.Store) error { calls++; return nil })
-	if !errors.Is(err, varve.ErrReplaced) || !strings.Contains(err.Error(), "has taken its place") || calls != 0 {
+	if !errors.Is(err, varve.ErrReplaced) || !strings.Contains(err.Error(), "is served instead") || calls != 0 {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 	var got string

@@ -106,7 +106,7 @@ func (s *Server) agentsOfStores() http.Handler {
 	})
 }
 
-// archived reports whether a store is archived. Nothing may be written to an archived store.
+// archived reports whether st is a memory store that was archived. Nothing may be written to an archived store.
 func archived(st *varve.Store) bool {
 	c := st.Admin().Config().MemoryStore
 	return c != nil && !c.ArchivedAt.IsZero()
@@ -161,7 +161,7 @@ func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// base returns the URL, without a path, to which the client sent a request.
+// base returns the scheme and the host of the URL to which the client sent a request, such as https://example.com.
 func (s *Server) base(r *http.Request) string {
 	if r.TLS != nil {
 		return "https://" + r.Host

@@ -66,7 +66,8 @@ func (c *connections) remove(conn net.Conn) {
 	delete(c.open, conn)
 }
 
-// began records that the connection of ctx has a request, whose headers have been read.
+// began records that the connection of a request no longer waits for a request, because the headers of the request
+// have been read. ctx is the context of the request.
 func (c *connections) began(ctx context.Context) {
 	conn, ok := ctx.Value(connKey{}).(net.Conn)
 	if !ok {

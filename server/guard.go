@@ -148,7 +148,8 @@ func secretIn(r *http.Request) string {
 	return r.Header.Get("x-api-key")
 }
 
-// refuseToken answers a request without a valid token, after FailureDelay.
+// refuseToken answers a request without a valid token with status 401, after FailureDelay. If too many such answers
+// are waiting already, it answers with status 429 at once.
 func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.failing <- struct{}{}:
@@ -169,7 +170,8 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request) {
 	refuse(w, r, http.StatusUnauthorized, text)
 }
 
-// serveAs passes a request to next. In the request's context and in the log, t is the token of the request.
+// serveAs passes a request to next as a request with the token t: it puts t into the request's context and the name of
+// t into the log line. It limits the time of the request, unless the request listens for changes.
 func (s *Server) serveAs(t *Token, w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if by, ok := r.Context().Value(whoKey{}).(*who); ok {
 		by.name = t.Name

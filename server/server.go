@@ -66,14 +66,15 @@ const (
 	headerTimeout = 10 * time.Second
 	pieceTimeout  = 10 * time.Second // for each piece of the answer to a client that listens for changes
 	idleTimeout   = 2 * time.Minute
-	// when a server ends, how long it waits for the headers of requests that clients have sent
+	// lastRequests is a time limit after the server was told to end: the headers of a client's next request must
+	// arrive within this time.
 	lastRequests = time.Second
 )
 
 // checkEvery is the interval at which the server checks whether the tokens of running requests are still valid.
 const checkEvery = time.Second
 
-// Server serves a store.
+// Server serves a store over HTTP, or the memory stores of Options.MemoryStores, or both.
 type Server struct {
 	o         Options
 	store     *served.Store // nil: the server serves only Options.MemoryStores
@@ -147,8 +148,8 @@ func (s *Server) routes() {
 	}
 }
 
-// agents returns the handler of MCP for a store. Its tools do not write to the store while frozen returns true. writing
-// is the value for mcpserver.Options.Writing.
+// agents returns the handler of MCP for a store. While frozen returns true, the handler's tools do not write to the
+// store. writing is the value for mcpserver.Options.Writing.
 func (s *Server) agents(st *served.Store, frozen func() bool,
 	writing func(ctx context.Context) (end func(), err error)) http.Handler {
 	tools := s.o.Tools
@@ -171,8 +172,8 @@ func (s *Server) agents(st *served.Store, frozen func() bool,
 		})
 }
 
-// Handler returns the handler of all paths, for a host with an http.Server of its own. The host must run Watch
-// while it serves, and its http.Server should have limits for headers, time and connections, as that of Serve has.
+// Handler returns the handler of all paths, for a program that uses its own http.Server. The program must run Watch
+// while it serves. Its http.Server should have limits for headers, time and connections, like the one that Serve uses.
 func (s *Server) Handler() http.Handler { return s.guard(s.mux) }
 
 // Serve serves requests on a listener until ctx ends, and then returns nil. If the listener fails, Serve returns the
@@ -209,8 +210,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Watch ends running requests whose token was removed, or has other values of ReadOnly, Page or Stores than when the
-// request began. It runs until ctx ends. Serve calls Watch.
+// Watch ends running requests whose token was removed, or has other values of ReadOnly, Page, Project, Tools or Stores
+// than when the request began. While the token file cannot be read, Watch ends no requests. It runs until ctx ends.
+// Serve calls Watch.
 func (s *Server) Watch(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -256,7 +258,8 @@ func (s *Server) usable(ctx context.Context) error {
 	return nil
 }
 
-// refuse answers a request with an error, in the form that clients of the request's path expect.
+// refuse answers a request with an HTTP status and a message of one line. Below /v1/ the answer is an error of the
+// Memory Stores API, and otherwise plain text.
 func refuse(w http.ResponseWriter, r *http.Request, status int, line string) {
 	if strings.HasPrefix(r.URL.Path, "/v1/") {
 		memorystores.WriteError(w, status, line)

@@ -634,7 +634,7 @@ func TestReplacedStore(t *testing.T) {
 			remember := func(told bool) {
 				status, answer := v.tool("all", "remember", `{"text":"kept"}`)
 				if bad := strings.Contains(answer, `"isError":true`); status != 200 || bad && !strings.Contains(answer,
-					"has taken its place → repeat the call") || bad != told {
+					"is served instead → repeat the call") || bad != told {
 					t.Error("put back, MCP:", status, answer)
 				}
 			}

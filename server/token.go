@@ -58,7 +58,8 @@ type Token struct {
 	Created time.Time // time at which the token was created; zero if unknown
 }
 
-// sameRights reports whether two tokens permit the same.
+// sameRights reports whether two tokens have the same rights: equal values of ReadOnly, Page, Project, Tools and
+// Stores.
 func (t *Token) sameRights(o *Token) bool {
 	same := func(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 	return t.ReadOnly == o.ReadOnly && t.Page == o.Page && t.Project == o.Project && same(t.Tools, o.Tools) &&

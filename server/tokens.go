@@ -75,8 +75,8 @@ func (t *Tokens) Len() int {
 	return len(all)
 }
 
-// Find returns the token with the given Sum, or nil if no valid token has this Sum. If the token is not found and the
-// token file cannot be read, the error is that of the file. A fixed token is found even then.
+// Find returns the token with the given Sum, or nil if no valid token has this Sum. If the token file cannot be read,
+// only the fixed tokens are found; for any other Sum, Find returns the error of reading the file.
 func (t *Tokens) Find(sum Sum) (*Token, error) {
 	all, err := t.all()
 	if k := all[sum]; k != nil {

@@ -19,7 +19,8 @@ func hashOf(content string) string {
 	return hex.EncodeToString(h[:])
 }
 
-// checkMemory checks all members of a memory. If content is "-", the member content must be null.
+// checkMemory checks all members of the memory m. content is its content, from which size and hash are computed. shown
+// is the expected value of the member content; "-" means null.
 func checkMemory(t testing.TB, m object, store, path, content, shown string) {
 	t.Helper()
 	m.checkMembers(t, memoryMembers...)
@@ -28,7 +29,7 @@ func checkMemory(t testing.TB, m object, store, path, content, shown string) {
 		"content_sha256":    hashPattern, "created_at": timePattern, "updated_at": timePattern})
 	if m.text("path") != path || "/"+m.text("memory_store_id") != store || m.text("content_sha256") != hashOf(content) ||
 		fmt.Sprint(m["content_size_bytes"]) != fmt.Sprint(len(content)) {
-		t.Errorf("%v is not the memory %s of %s with %d bytes", m, path, store, len(content))
+		t.Errorf("%v does not describe the memory %s of store %s with %d bytes", m, path, store, len(content))
 	}
 	if shown == "-" && m["content"] != nil || shown != "-" && m["content"] != shown {
 		t.Errorf("content is %v, want %q", m["content"], shown)
@@ -210,7 +211,7 @@ func lists(t *testing.T, c *client) {
 		checkMemory(t, m, s, m.text("path"), m.text("path"), m.text("path"))
 	}
 	if full := c.pages(t, s+"/memories?view=full&limit=100", nil); len(full) != len(all) {
-		t.Errorf("%d of %d memories with their contents", len(full), len(all))
+		t.Errorf("%d of %d memories were listed with their contents", len(full), len(all))
 	}
 }
 
@@ -302,7 +303,7 @@ func atOnce(t *testing.T, c *client) {
 		t.Errorf("%d updates made %s", clients*each, got.text("content"))
 	}
 	if created != 1 {
-		t.Errorf("%d clients created the same memory", created)
+		t.Errorf("%d clients created the same memory, want 1", created)
 	}
 	hash := c.ok(t, "GET", at, nil).text("content_sha256")
 	for range clients {
@@ -320,7 +321,7 @@ func atOnce(t *testing.T, c *client) {
 	}
 	all.Wait()
 	if deleted != 1 {
-		t.Errorf("%d clients deleted the same memory", deleted)
+		t.Errorf("%d clients deleted the same memory, want 1", deleted)
 	}
 	ops := map[string]int{}
 	for _, v := range c.pages(t, s+"/memory_versions?limit=50&memory_id="+counter.text("id"), nil) {

@@ -85,7 +85,8 @@ func (o object) checkMembers(t testing.TB, names ...string) {
 	}
 }
 
-// matches checks that members of an object are strings that match the patterns, or null if the pattern is "".
+// matches checks the named members of an object: each must be a string that matches the pattern, or null if the
+// pattern is "".
 func (o object) matches(t testing.TB, patterns map[string]string) {
 	t.Helper()
 	for name, pattern := range patterns {
@@ -261,7 +262,7 @@ func (c *client) pages(t testing.TB, path string, between func()) (all []object)
 			return all
 		}
 		if n > 1000 {
-			t.Fatalf("%s: no end after %d pages", path, n)
+			t.Fatalf("%s: the list does not end after %d pages", path, n)
 		}
 		if next = more; between != nil {
 			between()

@@ -119,7 +119,7 @@ func storeLists(t *testing.T, c *client) {
 	}
 	got := seen("?created_at[gte]="+at(2)+"&created_at[lte]="+at(4), nil)
 	if len(got) != 3 || !got[ids[2]] || !got[ids[4]] {
-		t.Errorf("stores created between two times: got %v", got)
+		t.Errorf("the list of stores created between two times is %v, want 3 stores", got)
 	}
 	c.ok(t, "POST", "/"+ids[0]+"/archive", nil)
 	if got = seen("?limit=100", nil); got[ids[0]] || len(got) != 6 {

@@ -10,8 +10,9 @@ import (
 var versionMembers = []string{"id", "type", "memory_store_id", "memory_id", "operation", "path", "content",
 	"content_sha256", "content_size_bytes", "created_at", "created_by", "redacted_at", "redacted_by"}
 
-// checkVersion checks all members of a version that is not redacted. If content is "-", the member content must
-// be null.
+// checkVersion checks all members of the version v, which is not redacted, of the memory m. content is the content of
+// the version, from which size and hash are computed. shown is the expected value of the member content; "-" means
+// null.
 func checkVersion(t testing.TB, v object, m object, operation, path, content, shown string) {
 	t.Helper()
 	v.checkMembers(t, versionMembers...)
@@ -197,7 +198,7 @@ func identity(t *testing.T, c *client) {
 	for _, m := range c.pages(t, s+"/memories", nil) {
 		got := c.ok(t, "GET", s+"/memories/"+m.text("id"), nil)
 		if got["path"] != m["path"] || !ids[m.text("id")] {
-			t.Errorf("%v is listed as %v", got, m)
+			t.Errorf("the memory %v is listed as %v, which has another path or id", got, m)
 		}
 	}
 }

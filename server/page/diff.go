@@ -118,8 +118,9 @@ func compareText(old, now string) (spans []span) {
 	return appendSame(spans, strings.Join(a[at:], ""), true, false)
 }
 
-// appendSame appends a part that is equal in both texts. Of a long part it keeps only the bytes near a change, and
-// replaces the rest by a span of the kind "cut".
+// appendSame appends to spans a part s that is equal in both texts. Of a long part it keeps only the bytes near a
+// change, and replaces the rest by a span of the kind "cut". changeBefore and changeAfter report whether there is a
+// change before and after the part.
 func appendSame(spans []span, s string, changeBefore, changeAfter bool) []span {
 	if s == "" {
 		return spans
@@ -145,7 +146,8 @@ func appendSame(spans []span, s string, changeBefore, changeAfter bool) []span {
 	return spans
 }
 
-// words splits a text into words and the characters between words. The result contains the whole text.
+// words splits a text into parts for the comparison: words, white space, line ends, and single other characters.
+// Together the parts are the whole text.
 func words(s string) (list []string) {
 	begin, last := 0, 0
 	for i, r := range s {

@@ -63,7 +63,7 @@ var remedies = []struct {
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, "use memctl instead, which has no time limit"},
 }
 
-// remedyOf returns the HTTP status for an error, and advice for the person.
+// remedyOf returns the HTTP status for an error, and advice for the person who uses the page.
 func remedyOf(err error) (status int, next string) {
 	if refused := (*refusal)(nil); errors.As(err, &refused) {
 		return refused.status, refused.next
@@ -76,7 +76,7 @@ func remedyOf(err error) (status int, next string) {
 	return http.StatusInternalServerError, "see the log of the server, and run memctl status"
 }
 
-// failed returns the view that shows an error.
+// failed returns the view that shows an error, with the status and the advice of remedyOf.
 func failed(err error) *view {
 	status, next := remedyOf(err)
 	return &view{template: "error", title: "Error", status: status, data: failure{err.Error(), next}}

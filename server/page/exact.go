@@ -84,7 +84,9 @@ func (f fieldText) read(entered string) string {
 	return s
 }
 
-// content returns the original text of the field content in a form that a browser sent.
+// content returns the text that the person has entered into the field "content" of a form, with the original line ends
+// and special characters restored (see fieldText). It returns an error if the form does not describe its encoding
+// correctly.
 func (r *request) content() (string, error) {
 	f := fieldText{CRLF: r.get(fieldCRLF) != "", CR: r.get(fieldCR), NUL: r.get(fieldNUL)}
 	for _, c := range []string{f.CR, f.NUL} {

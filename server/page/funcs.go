@@ -75,8 +75,8 @@ func age(now, t time.Time) string {
 	return fmt.Sprintf(form, human.Count(int(d/(365*day)), "year", "years"))
 }
 
-// count returns a number and its noun as text. It separates thousands by commas. It uses the noun one for 1, and
-// the noun plural for all other numbers.
+// count returns a number with its noun as text, such as "1 memory" or "1,200 memories". one is the noun for the number
+// 1, and plural the noun for all other numbers.
 func count(n any, one, plural string) string {
 	s := grouped(fmt.Sprint(n))
 	if s == "1" {

@@ -249,7 +249,8 @@ func (p *Page) quarantined(r *request) (*view, error) {
 
 var errEnough = errors.New("the file has more data than the page shows")
 
-// beginning is a writer that keeps the first most bytes and returns errEnough if more are written.
+// beginning is a writer that keeps only the beginning of the data that is written to it, at most most bytes. Write
+// returns errEnough if the data is longer.
 type beginning struct {
 	b    []byte
 	most int

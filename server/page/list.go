@@ -187,7 +187,8 @@ func (p *Page) emptyReason(r *request, l *listed, filters []varve.Filter) string
 // newestFirst is the order of a list for which no order is requested.
 const newestFirst = "-updated"
 
-// all adds the memories that pass the filters to a list.
+// all adds one page of the memories that pass the filters to the list l, in the requested order. It is used for a list
+// without a search.
 func (p *Page) all(r *request, l *listed, filters []varve.Filter) error {
 	key := r.get("sort")
 	if key == "" {
@@ -267,15 +268,16 @@ func tagsOf(m *varve.Memory) (tags []string) {
 	return tags
 }
 
-// typing reports whether the query is still being typed.
+// typing reports whether the person is still typing the query.
 func (r *request) typing() bool { return r.get("typed") != "" }
 
 // searches reports whether a request for a list is a search: it has a query, or the id of a memory to which the hits
 // are similar.
 func searches(r *request) bool { return strings.TrimSpace(r.get("q")) != "" || r.get("like") != "" }
 
-// query returns the search that the parameters of a request specify. kind is the kind of the search, such as
-// "words". If the request asked for another kind, notes has the reason for the difference.
+// query returns the search that the parameters of a request specify. kind names the search that q performs: "words",
+// "meaning", "words and meaning" or "similarity". If the request asked for another search than this one, notes has the
+// reason for the difference.
 func (p *Page) query(r *request) (q varve.Query, kind string, notes []string) {
 	if q.Like = r.get("like"); q.Like != "" {
 		return q, "similarity", nil
@@ -366,7 +368,8 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	return nil
 }
 
-// kinds returns the kinds of documents to search, or nil for all kinds.
+// kinds returns the kinds of documents to search. The parameter kind is the one from the URL: "memory" and "note"
+// select that kind; for any other value, kinds returns nil, which means all kinds.
 func kinds(kind string) []varve.Kind {
 	if kind == string(varve.KindMemory) || kind == string(varve.KindNote) {
 		return []varve.Kind{varve.Kind(kind)}
@@ -425,8 +428,8 @@ func marked(f *varve.Fragment) (pieces []piece) {
 	return pieces
 }
 
-// typedWord returns the word of the query to which a stem belongs, as the person typed it, or the stem if there is
-// no such word.
+// typedWord returns the word of the query that has the given stem, spelled as the person typed it. If the query has no
+// such word, typedWord returns the stem.
 func typedWord(query, stem string) string {
 	if len(stem) < 4 {
 		return stem
@@ -466,8 +469,8 @@ func scoreReasons(h *varve.Hit, query string) (reasons []string) {
 	return reasons
 }
 
-// choices returns the values that the filters of a list suggest: ids of sessions and names of writers, at most
-// 4*MostRows of each.
+// choices returns the values that the page suggests to a person who fills in the filters of a list: ids of sessions
+// and names of writers, at most 4*MostRows of each.
 func (p *Page) choices(r *request) (*view, error) {
 	var d struct{ Sessions, Writers []string }
 	for s, err := range r.st.Sessions().All(r.ctx) {

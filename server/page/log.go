@@ -170,8 +170,9 @@ func (p *Page) undo(r *request) (*view, error) {
 	return undoneInPart(plan, err, said), nil
 }
 
-// undoneInPart shows the changes that an undo has made, the changes that it has not made, and the reasons. err is nil
-// if only changes with conflicts were not made.
+// undoneInPart returns the view after an undo that made only a part of its changes: it shows the changes that were
+// made, those that were not, and the reasons. err is nil or a *varve.UndoError if only the documents with conflicts
+// were left unchanged; any other error interrupted the undo.
 func undoneInPart(plan *varve.UndoPlan, err error, said string) *view {
 	d := plannedOf(plan)
 	v := &view{template: "undo", title: "Undone in part", said: said, data: d}

@@ -57,8 +57,9 @@ func nested(line string) (n int) {
 	}
 }
 
-// markdown renders the Markdown of a note as HTML, and marks the blocks that are within the lines place. folder is the
-// folder of the note. HTML in the note is shown as text, and inert renders links and images.
+// markdown renders the Markdown of a note as HTML. It marks the blocks that begin within the range of lines in place.
+// folder is the folder of the note. HTML in the note is shown as text. The renderer inert renders the links and
+// images.
 func markdown(shown, folder string, place lines) (template.HTML, error) {
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.Strikethrough,
@@ -83,8 +84,9 @@ func markdown(shown, folder string, place lines) (template.HTML, error) {
 	return template.HTML(b.String()), nil //nolint:gosec // all text is escaped by goldmark and by inert
 }
 
-// markPlace sets the class "here" on the blocks that begin within the lines place. It sets the id "place" on the first
-// of these blocks, or on the last block before these lines if no block begins within them.
+// markPlace sets the class "here" on the blocks that begin within the range of lines in place. It sets the id "place"
+// on the first of these blocks. If no block begins within the range, it sets the id on the last block before the
+// range.
 func markPlace(tree ast.Node, source []byte, place lines) {
 	var first, before ast.Node
 	line, at := 1, 0
@@ -191,8 +193,9 @@ func (i *inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// open writes the HTML start tag of a link to href. The link cannot be followed if href is invalid, has another
-// scheme than http, https and mailto, or is a heading.
+// open writes the HTML start tag of a link to href. The link cannot be followed if href is invalid, has another scheme
+// than http, https and mailto, names a host without a scheme, or leads to a heading of the same note: headings have no
+// ids.
 func (i *inert) open(w util.BufWriter, href string) {
 	u, err := url.Parse(href)
 	switch {

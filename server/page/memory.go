@@ -93,8 +93,8 @@ func (p *Page) memory(r *request) (*view, error) {
 	return &view{template: "memory", title: shortened(visible(id), 60), data: d}, nil
 }
 
-// versions reads the history of the memory into d. It keeps the document of only one version, in d.last: the newest
-// version that has a document.
+// versions reads the history of the memory and sets the fields of d that describe it. It keeps the document of only
+// one version, in d.last: the newest version that has a document. history yields the versions, the oldest first.
 func (d *shownMemory) versions(r *request, history func(func(varve.Version, error) bool)) {
 	for v, err := range history {
 		if err != nil {
@@ -393,9 +393,9 @@ func (p *Page) edit(r *request) (*view, error) {
 	return saved(&m), nil
 }
 
-// conflicting shows the form again after another writer has changed the memory. If the person saves the form again, it
-// replaces the version of that writer, but no later version. If the memory already has the entered values, conflicting
-// reports success: the form was sent twice, and the first answer was lost.
+// conflicting shows the form again after another writer has changed the memory. If the person then saves the form a
+// second time, the entered values replace the version of that writer, but no later version. If the memory already has
+// the entered values, conflicting reports success: the form was sent twice, and the first answer was lost.
 func (p *Page) conflicting(r *request, e *edited, entered *varve.Memory) (*view, error) {
 	c := &conflict{}
 	m, err := r.st.Get(r.ctx, e.ID)

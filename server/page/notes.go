@@ -119,7 +119,8 @@ func (p *Page) note(r *request) (*view, error) {
 // is 0 if there is no range.
 type lines struct{ from, to int }
 
-// linesOf parses line numbers as a link has them, for example 3 or 3-9. It returns the zero lines if s is invalid.
+// linesOf parses line numbers as a link has them, for example 3 or 3-9. If s is invalid, linesOf returns the zero
+// value, which means that there is no range.
 func linesOf(s string) (l lines) {
 	from, to, ok := strings.Cut(s, "-")
 	l.from, _ = strconv.Atoi(from)
@@ -149,8 +150,9 @@ func lineStart(text string, line int) (off int) {
 	return off
 }
 
-// fill sets the fields of d that show the text of the note. If all is false, it shows at most MostShown bytes: the
-// beginning of the text, or the part around the lines place if they come later.
+// fill sets the fields of d that show the text of the note. place is the range of lines that a link asks for. If all
+// is false, fill shows at most MostShown bytes: the beginning of the text or, if the range is not within this
+// beginning, the part around the range.
 func (d *shownNote) fill(content string, place lines, all bool) (err error) {
 	text, first := content, 1
 	if lineStart(content, place.from) == len(content) { // the note has become shorter

@@ -67,7 +67,7 @@ type named struct {
 // this header too. If the store was replaced meanwhile, the change is refused, because the person saw another store.
 const storeHeader = "Varve-Store"
 
-// unnamed is the refusal of a change that does not name its store.
+// unnamed is the error for a request that asks for a change but does not send storeHeader.
 var unnamed = &refusal{http.StatusPreconditionRequired, "the request does not name the store to change",
 	"load the page again; a program must send the value of the header " + storeHeader + " from the view"}
 
@@ -278,8 +278,9 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 	}
 }
 
-// use calls f with the store. If the store was replaced, a view shows the new store. A change is refused then, because
-// the person saw the old store.
+// use calls f with the store. changes is true if f changes the store. If another store has taken the place of the one
+// that the page showed, f is called with the new store only if changes is false. A change is refused, because the
+// person saw the old store.
 func (p *Page) use(ctx context.Context, changes bool, f func(st *varve.Store) error) error {
 	if changes {
 		return p.o.Store.Use(ctx, f)
@@ -292,7 +293,8 @@ func (p *Page) use(ctx context.Context, changes bool, f func(st *varve.Store) er
 	return f(st)
 }
 
-// errorHeader returns the error that a view shows, encoded as the value of an HTTP header.
+// errorHeader returns the message and the advice of the error that a view shows, encoded as the value of an HTTP
+// header.
 func errorHeader(v *view) string {
 	f, _ := v.data.(failure)
 	return url.PathEscape(human.Head(visible(f.Message), mostError) + " → " + f.Next)

@@ -15,7 +15,8 @@ import (
 // mostSelected is the maximum number of memories that the page deletes or purges in one request.
 const mostSelected = 500
 
-// selected forgets the memories that were selected in a list, or asks whether to purge them.
+// selected deletes the memories that were selected in a list, or asks whether to purge them. Deleted memories can be
+// restored later.
 func (p *Page) selected(r *request) (*view, error) {
 	switch r.get("what") {
 	case "purge":

@@ -51,7 +51,7 @@ func (p *Page) working(r *request) (*view, error) {
 	return &view{template: "working", title: "Working memory", data: d}, nil
 }
 
-// count sets row.Stats, which describes the size of a scope.
+// count sets row.Stats, the statistics of a scope of working memory, such as its number of keys and bytes.
 func (p *Page) count(r *request, row *shownScope) error {
 	m, err := p.open(r, row.Key)
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *Page) open(r *request, key string) (*working.Memory, error) {
 	return r.st.Working().Open(r.ctx, s, &working.Options{AsWritten: true})
 }
 
-// shownState is the template data of the state of a scope, or of a checkpoint.
+// shownState is the template data of the state of a scope of working memory, or of one of its checkpoints.
 type shownState struct {
 	Key, Name   string
 	Values      []fact
@@ -147,7 +147,8 @@ func (p *Page) checkpoint(r *request) (*view, error) {
 	return &view{template: "scope", title: "Checkpoint", data: d}, nil
 }
 
-// checkpointRestore restores the state of a checkpoint. It first saves the current state as another checkpoint.
+// checkpointRestore restores a scope of working memory to the state of a checkpoint. It first saves the current state
+// as another checkpoint.
 func (p *Page) checkpointRestore(r *request) (*view, error) {
 	m, err := p.open(r, r.get("key"))
 	if err != nil {
