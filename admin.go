@@ -20,8 +20,9 @@ func (ad Admin) InPlace() error {
 	return ad.st.inner.Engine.Log().Folder().InPlace()
 }
 
-// Commits returns the number of durable commits that the calls of this handle have made: puts, deletions, batches and
-// transactions of memories, assemblies and working memory. Commits that the store makes itself are not counted: adopted
-// edits, deletions of expired memories, counted accesses. Commits may be called after Close. A host can compare the
-// number with an earlier one, to learn whether a call that returned an error had already committed durably.
+// Commits returns the number of durable commits that calls of this Store have made: puts, deletions, batches and
+// transactions of memories, assemblies and working memory. Commits that the store makes itself are not counted:
+// adopted edits, deletions of expired memories, counted accesses. Commits may be called after Close. A host can
+// compare the number with an earlier one, to learn whether a call that returned an error had already committed
+// durably.
 func (ad Admin) Commits() int64 { return ad.st.inner.Engine.Commits().Load() }

@@ -20,11 +20,12 @@ type Assembly = assembly.Assembly
 // Assemblies are the groups of memories of a store. They use the same log, files and index as memories: Put, Get,
 // conditions and edits by hand work as they do for memories.
 //
-// An assembly and its members always agree. If a memory is deleted, the same commit removes it from its assemblies. If
-// the embedding of a memory changes, the same commit changes the CompositeEmbedding of its assemblies. If the members
-// of an assembly change, the same commit changes its CompositeEmbedding. The store computes this composite; a composite
-// set by a caller is used only if no member has an embedding. Readers do not see an expired member; when the expired
-// memory is deleted, it is removed from the assembly.
+// An assembly and its members always agree, because the commit that changes one also changes the other. A commit that
+// deletes a memory also removes this memory from all assemblies. A commit that changes the embedding of a memory also
+// changes the CompositeEmbedding of the assemblies that contain this memory. A commit that changes the members of an
+// assembly also changes the CompositeEmbedding of this assembly. The store computes this composite; a composite set by
+// a caller is used only if no member has an embedding. Readers do not see an expired member; when the expired memory
+// is deleted, it is removed from the assembly.
 type Assemblies struct{ st *Store }
 
 // Assemblies returns the assemblies of the store.
@@ -50,7 +51,7 @@ func (asm Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption)
 	return *a.Clone(), nil
 }
 
-// Get returns an assembly. An unknown id is ErrNotFound.
+// Get returns an assembly. If no assembly has this id, the error matches ErrNotFound.
 func (asm Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
 	v, err := asm.st.inner.Engine.Get(ctx, asm.st.inner.Engine.Kinds().Assemblies, id)
 	if err != nil {
@@ -69,7 +70,8 @@ func (asm Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	return bytes.Clone(v.Doc), nil
 }
 
-// Update changes one assembly by a function, which may run again; see Store.Update.
+// Update changes one assembly with the function f and returns the resulting assembly. If another writer changes the
+// assembly meanwhile, f runs again. See Store.Update.
 func (asm Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) error,
 	options ...PutOption) (Assembly, error) {
 	var result *Assembly
@@ -85,7 +87,7 @@ func (asm Assemblies) Update(ctx context.Context, id string, f func(a *Assembly)
 		}
 		if changed.ID != id {
 			return &errs.FieldError{Field: "assembly_id", Value: human.Quote(changed.ID),
-				Err: fmt.Errorf("%w: Update cannot change the id, which is %s", errs.ErrInvalid, human.Quote(id))}
+				Err: fmt.Errorf("%w: Update cannot change the id of assembly %s", errs.ErrInvalid, human.Quote(id))}
 		}
 		result = &changed
 		tx.tx.PutAssemblyAt(&changed, conditionsOf(options))
@@ -97,7 +99,7 @@ func (asm Assemblies) Update(ctx context.Context, id string, f func(a *Assembly)
 	return *result.Clone(), nil
 }
 
-// Delete deletes an assembly, not its members. An unknown id is ErrNotFound.
+// Delete deletes an assembly, and keeps its members. If no assembly has this id, the error matches ErrNotFound.
 func (asm Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error {
 	st := asm.st
 	if err := st.inner.Engine.BeginUse(); err != nil {

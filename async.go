@@ -70,8 +70,8 @@ func (a *async) leave(id string, done chan struct{}) {
 }
 
 // PutAsync starts a Put and returns at once if the memory fits into the 64 MiB allowed for memories in progress;
-// otherwise it waits until it fits. Readers do not see the memory until it is durable. Puts of the same id keep their
-// order; puts of different ids may become durable in any order. Close waits for all of them.
+// otherwise PutAsync waits until the memory fits. Readers do not see the memory until it is durable. Puts of the same
+// id keep their order; puts of different ids may become durable in any order. Close waits for all puts in progress.
 func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	p := &Pending{done: make(chan struct{})}
 	if err := st.inner.Engine.BeginUse(); err != nil {

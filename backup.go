@@ -18,7 +18,7 @@ import (
 	walpast "github.com/varve-db/varve/wal/past"
 )
 
-// These types describe backups, their contents and restores; they are declared in internal/copy/backup.
+// These types describe backups, their contents and restores. They are declared in package repair.
 type (
 	BackupOptions = repair.BackupOptions
 	BackupInfo    = repair.BackupInfo
@@ -106,7 +106,7 @@ func (st *Store) overwriteFirst(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("no backup was made, because it would copy the content of versions that are redacted but "+
-			"not overwritten yet (%d): %w", len(rows), err)
+			"not overwritten yet (number of versions: %d): %w", len(rows), err)
 	}
 	return nil
 }
@@ -221,7 +221,8 @@ func (st *Store) past() (*walpast.Log, wal.LSN) {
 	return st.inner.Engine.Log().Past(), st.inner.Engine.Log().Durable()
 }
 
-// openRestored opens a restored store, which creates its index and its log, and verifies everything in the store.
+// openRestored opens a restored store for the first time, verifies everything in it, and closes it. Opening creates
+// the index and the log. The error is the first one that was found.
 func openRestored(ctx context.Context, dir string, o *Options) error {
 	st, err := Open(ctx, dir, o)
 	if err != nil {

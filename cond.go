@@ -10,7 +10,7 @@ import (
 // AllowMissing, ForcePurged and RefusePurged.
 type PutOption interface{ demand(*commit.Conditions) }
 
-// Cond is a condition on a write. If it does not hold, nothing is written and the error is a
+// Cond is a condition on a write. If the condition does not hold, nothing is written and the error is a
 // *ConflictError, which matches ErrConflict.
 type Cond interface {
 	PutOption

@@ -90,7 +90,8 @@ type MemoryStoreConfig struct {
 const (
 	AtLimitRefuse      = settings.AtLimitRefuse      // the write fails with ErrLimit
 	AtLimitEvictOldest = settings.AtLimitEvictOldest // the memories written longest ago are deleted
-	// memories with the lowest quickrecal_score are deleted, the oldest first if several have it
+	// AtLimitEvictLowest deletes the memories with the lowest quickrecal_score, and among those with an equal score
+	// the oldest first.
 	AtLimitEvictLowest = settings.AtLimitEvictLowest
 )
 
@@ -103,9 +104,9 @@ type TextConfig struct {
 	Fields map[string][]string `json:"fields,omitempty"`
 }
 
-// VectorConfig fixes properties of the vectors. Without it, the first embedding decides them. If the existing vectors
-// do not have the configured properties, the store rebuilds its vectors. A document whose embedding does not have these
-// properties gets no vector.
+// VectorConfig fixes properties of the vectors. If Dimension is 0, the first embedding determines the dimension. If
+// the existing vectors do not have the configured properties, the store rebuilds its vectors. A document whose
+// embedding does not have these properties gets no vector.
 type VectorConfig struct {
 	Dimension int    `json:"dimension,omitempty"` // numbers of each vector; 0: the number of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty

@@ -13,9 +13,9 @@ type RefusedEdit struct {
 	Err  error  // reason why the edit cannot be adopted
 }
 
-// RefusedEdits yields the files whose current content cannot be adopted, no matter which process wrote or noticed them.
-// It checks the size and the time of every file, and reads the files whose size or time differs from the index. An
-// error, including the error of ctx, is the last value.
+// RefusedEdits yields the files whose current content cannot be adopted, no matter which process wrote the files or
+// noticed the edits. It checks the size and the time of every file, and reads the files whose size or time differs
+// from the index. An error, including the error of ctx, is the last value.
 func (ad Admin) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return func(yield func(RefusedEdit, error) bool) {
 		for e, err := range ad.st.inner.Adopter.Refused(ctx) {

@@ -41,7 +41,8 @@ var (
 	ErrSkip = errs.ErrSkip
 )
 
-// The error types of the store; reach them with errors.As.
+// These are the types of the errors of the store, declared in package errs. errors.As finds such an error in the error
+// that a call has returned.
 type (
 	CorruptionError     = errs.CorruptionError
 	FieldError          = errs.FieldError

@@ -44,7 +44,7 @@ const (
 	// a write failed because the disk has no free space or no free inodes; Err is a DiskFullError
 	EventDiskFull = EventKind(env.EventDiskFull)
 	// the disk has little free space; Bytes is the number of free bytes, and Note has the number of bytes that should
-	// be free. Sent once, and again only after there was enough space
+	// be free. The event is sent once; it is sent again only if the disk had enough space in between
 	EventLowSpace  = EventKind(env.EventLowSpace)
 	EventSpaceBack = EventKind(env.EventSpaceBack) // there is enough space again
 	// a damaged segment of the log was restored from its copy; Path is the segment, Note names the copy
@@ -116,11 +116,12 @@ const (
 	// an embedding was padded or cut to the store's dimension; ID is the memory, and Note has the old and the new
 	// dimension
 	EventFitted = EventKind(env.EventFitted)
-	// commits wait because the files or the index lag behind the log; Bytes is the number of bytes of log that they
-	// lack, Note the reason. Sent again only after ten seconds without a waiting commit
+	// commits wait because the files or the index lag behind the log; Bytes is the number of bytes of log that the
+	// files or the index lack, Note the reason. The event is sent again only after ten seconds in which no commit has
+	// waited
 	EventSlowed = EventKind(env.EventSlowed)
-	// sending the log to the remote copy failed for the reason Err, or works again if Err is nil. Sent once for each
-	// change
+	// sending the log to the remote copy failed for the reason Err or, if Err is nil, works again. The event is sent
+	// once for each change between failing and working
 	EventOffsite = EventKind(env.EventOffsite)
 )
 

@@ -56,8 +56,9 @@ func InCategory(c string) Filter { return filterFunc(func(f *engine.Filters) { f
 // WithKey passes the memories whose metadata has this key.
 func WithKey(k string) Filter { return filterFunc(func(f *engine.Filters) { f.Key = &k }) }
 
-// Where passes the memories whose metadata satisfies a condition: source=desk, source!=desk, priority>=3, path^=docs/
-// (begins with it), tags=a,b (has one of them), source (exists), !source.
+// Where passes the memories whose metadata satisfies a condition: source=desk (equal), source!=desk (not equal),
+// priority>=3, path^=docs/ (begins with this text), tags=a,b (has one of these values), source (exists), !source (does
+// not exist).
 func Where(condition string) (f Filter, err error) {
 	c, err := filter.Parse(condition)
 	if err == nil {

@@ -38,8 +38,9 @@ func (ad Admin) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	return bytes.Clone(v.Doc), nil
 }
 
-// GetMany returns several memories in the order of the given ids. Memories that cannot be returned are left out. The
-// error joins one *BatchError for each of them.
+// GetMany returns several memories, each at the index of its id in ids. If a memory cannot be returned, the element at
+// this index is the zero Memory, and the error joins a *BatchError for each such memory. If the store is closed or ctx
+// ends, GetMany returns nil and only this error.
 func (st *Store) GetMany(ctx context.Context, ids ...string) ([]Memory, error) {
 	all := make([]Memory, len(ids))
 	var failed []error

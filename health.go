@@ -285,7 +285,7 @@ func durationsOf(r *meter.Reading) Durations {
 	return Durations{Bounds: slices.Clone(meter.Bounds[:]), Counts: r.Buckets[:], Sum: r.Sum}
 }
 
-// countOperations sets the counts and durations in s that the meters of this handle have collected.
+// countOperations sets in s the numbers and durations of the calls of this Store, as its meters have measured them.
 func (st *Store) countOperations(s *Stats) {
 	m := st.inner.Engine.Env().Meters
 	for k, name := range []string{meter.Put: "put", meter.Delete: "delete", meter.Apply: "apply",
@@ -348,7 +348,7 @@ func (ad Admin) Stats() Stats {
 	return s
 }
 
-// countVectors sets the numbers that come from the files of the vectors.
+// countVectors sets in s the numbers about the vectors, such as their count, dimension and model.
 func (st *Store) countVectors(s *Stats) {
 	idx := st.inner.Engine.State().Set()
 	if idx == nil {

@@ -80,9 +80,10 @@ func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error]
 	})
 }
 
-// writtenBy returns the results of Engine.WrittenBy: match reports whether a version was written by the named
-// writer, and no version below the position first was. writtenBy first reads the new entries of the log, so it
-// also knows a writer that another process has just registered.
+// writtenBy returns a function match, which reports whether a version was written by the writer name. The arguments of
+// match are the writer's number in the version (Memory.By) and the version. No version below the position first was
+// written by that writer. writtenBy first reads the new entries of the log, so it also knows a writer that another
+// process has just registered.
 func (st *Store) writtenBy(ctx context.Context,
 	name string) (match func(number uint32, version uint64) bool, first uint64, err error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {

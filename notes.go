@@ -79,8 +79,8 @@ type NoteMatch struct {
 // MatchError is the error of Notes.Edit for a text that does not occur exactly once in the note.
 type MatchError = errs.MatchError
 
-// IfHash holds if the content of the note has this sha256, as hexadecimal digits. Writes of memories and assemblies
-// refuse it.
+// IfHash returns the condition that the content of the note has this SHA-256, given as hexadecimal digits. Writes of
+// memories and assemblies refuse this condition.
 func IfHash(sha256 string) Cond {
 	return condition(func(c *commit.Conditions) { h := strings.ToLower(sha256); c.Hash = &h })
 }

@@ -98,7 +98,7 @@ func FolderOf(text string) (string, error) {
 	return filepath.Clean(filepath.FromSlash(path)), nil
 }
 
-// Place is where a store's copy is.
+// Place is the location of a store's remote copy.
 type Place struct {
 	URL   string
 	Added time.Time
@@ -197,8 +197,9 @@ func (rc Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 	return rc.register(ctx, r)
 }
 
-// OtherCopyError reports that the log of a store is sent to a copy that this user has not added for its folder: another
-// user has, or the folder was copied. The archive keeps the log for one copy only. It matches ErrInvalid.
+// OtherCopyError reports that the log of a store is sent to a copy that this user has not added: another user has
+// added the copy, or the store's folder was copied from elsewhere. The archive can keep the log for one copy only. The
+// error matches ErrInvalid.
 type OtherCopyError struct {
 	Dir  string
 	Sent uint64 // position up to which that copy has the log
@@ -206,16 +207,18 @@ type OtherCopyError struct {
 
 // Error returns the message, in one line.
 func (e *OtherCopyError) Error() string {
-	return fmt.Sprintf("%s: %v: the log is sent to another copy already (which has it up to position %d), added by "+
-		"another user or before the folder was copied, and is kept for one copy only → memctl remote remove, by that "+
+	return fmt.Sprintf("%s: %v: the log of the store is already sent to another copy, which has the log up to "+
+		"position %d; that copy was added by "+
+		"another user, or before the folder was copied, and a store keeps its log for one copy only → run memctl "+
+		"remote remove as that "+
 		"user, or here if nothing sends to that copy any more", e.Dir, errs.ErrInvalid, e.Sent)
 }
 
 // Unwrap makes the error match ErrInvalid.
 func (e *OtherCopyError) Unwrap() error { return errs.ErrInvalid }
 
-// alone returns *OtherCopyError if the store has a copy that a copy of this user must not replace. The caller holds
-// follow.lock.
+// alone returns an *OtherCopyError if the log is already sent to a copy of another user, so that this user must not
+// add a copy. The caller holds follow.lock.
 func (rc Offsite) alone(ctx context.Context) error {
 	if _, err := rc.st.inner.Places().Load(ctx); !errors.Is(err, errs.ErrNotFound) {
 		return rc.claimed(ctx) // a copy was added for the folder that was here, or for the one before the move
@@ -252,7 +255,7 @@ func (rc Offsite) claimed(ctx context.Context, remotes ...uuid.UUID) error {
 	return &OtherCopyError{Dir: rc.st.inner.Engine.Env().Dir, Sent: sent.Mark.LSN}
 }
 
-// register records this machine at the remote, for people.
+// register records this machine and its host name at the remote r, so that people can see which machines use the copy.
 func (rc Offsite) register(ctx context.Context, r remote.Remote) error {
 	b, err := rc.st.inner.Places().Keeper().Load(ctx)
 	if err != nil {
@@ -337,8 +340,9 @@ func (rc Offsite) Remove(ctx context.Context) error {
 	return p.Remove() // a user who cannot write to the store has no archive to prune
 }
 
-// forgetSent removes the record up to which the copy has the log. If this user has recorded a place, it leaves the
-// record of a copy that another user has added. The caller holds follow.lock.
+// forgetSent removes wal/sent, the record of the position up to which the copy has the log. recorded means that this
+// user has added a copy: then forgetSent does not remove the record of a copy that another user has added. The caller
+// holds follow.lock.
 func (rc Offsite) forgetSent(ctx context.Context, recorded bool) error {
 	if other := (*OtherCopyError)(nil); recorded && errors.As(rc.claimed(ctx), &other) {
 		return nil
@@ -346,8 +350,8 @@ func (rc Offsite) forgetSent(ctx context.Context, recorded bool) error {
 	return rc.st.inner.Engine.Log().Past().ForgetSent()
 }
 
-// Behind reports the position up to which a remote has the log of the store, and how many bytes of log are missing
-// there.
+// Behind returns the newest position that the remote r has of the store's log, and the number of bytes of log that r
+// does not have yet.
 func (rc Offsite) Behind(ctx context.Context, r remote.Remote) (head remote.Position, bytes uint64, err error) {
 	if r, err = rc.st.inner.OpenCopy(ctx, r, nil); err != nil {
 		return head, 0, err
@@ -424,9 +428,9 @@ func Take(ctx context.Context, folder string, r remote.Remote, url string, disca
 // Take has read the newest entry.
 const takes = 4
 
-// take begins a new epoch at a remote: from then on this store sends to it. take records the place first, so that a
-// failed call can be repeated without a URL. If this store must not take the copy, take restores the previous place and
-// binding.
+// take begins a new epoch at the remote r; from then on this store sends to r. take first records r as the location of
+// the copy, so that a call that failed can be repeated without a URL. If this store must not take the copy, take
+// restores the previous location and the previous record of it.
 func (rc Offsite) take(ctx context.Context, r remote.Remote, url string, discard bool) (err error) {
 	p, e := rc.st.inner.Places(), rc.st.inner.Engine.Env()
 	before, err := p.Copy()
@@ -462,7 +466,9 @@ func (rc Offsite) take(ctx context.Context, r remote.Remote, url string, discard
 	return errors.Join(err, before.Restore())
 }
 
-// looked reads the newest entry of a remote, and returns a binding that can replace exactly this entry.
+// looked reads the newest entry of the remote r. It returns the record (sender.Binding) with which this store can send
+// to r, provided that this entry is still the newest one. If discard is not set and the copy has entries that the
+// store lacks, looked returns an error.
 func (rc Offsite) looked(ctx context.Context, r remote.Remote, url string, discard bool) (b sender.Binding, err error) {
 	p, e, log := rc.st.inner.Places(), rc.st.inner.Engine.Env(), rc.st.inner.Engine.Log()
 	head, err := r.Head(ctx)
@@ -700,7 +706,8 @@ func forked(ctx context.Context, from, to string, o *Options) (memories int64, e
 	return r.Memories, err
 }
 
-// copyHealth returns the progress of the remote copy of the store.
+// copyHealth returns what this machine knows of the store's remote copy: up to which position the copy has the log,
+// and whether sending succeeds. The result is zero if there is no copy.
 func (st *Store) copyHealth(ctx context.Context) (h CopyHealth) {
 	if s, ok, err := st.inner.Engine.Log().Past().Sent(st.inner.Engine.Log().Durable()); ok {
 		h = CopyHealth{Follows: true, Sent: s.Mark.LSN, At: s.Time, Behind: int64(s.Behind), Err: err}

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/remote/sender"
 )
 
-// CopyPurge describes how far purges of the store have been carried out in its remote copy.
+// CopyPurge describes whether purges of the store must still be carried out in its remote copy, and when.
 type CopyPurge struct {
 	URL string // of the copy
 	// Pending reports whether the copy still has something that was purged.
@@ -21,7 +21,7 @@ type CopyPurge struct {
 	Due time.Time
 }
 
-// Purged returns how far purges of the store have been carried out in its remote copy. The error matches ErrNotFound if
+// Purged reports whether the remote copy still has data that was purged in the store. The error matches ErrNotFound if
 // the store has no copy.
 func (rc Offsite) Purged(ctx context.Context) (p CopyPurge, err error) {
 	places := rc.st.inner.Places()
@@ -77,9 +77,9 @@ const purgeLook = 200 * time.Millisecond
 
 // PurgeNow removes from the remote copy what was purged in the store. It sends the store's log again, without the
 // purged data, and a new snapshot. Then it removes everything earlier from the copy, except snapshots without purged
-// data. Without PurgeNow, the process that sends does the same one day after the first purge since the last time. If
-// another process is sending, PurgeNow waits until that process has removed the data. If the copy may still have purged
-// data, the error is a *CopyPurgeError. PurgeNow may be repeated.
+// data. Without a call of PurgeNow, the process that sends does the same later: one day after the first purge that the
+// copy still lacks. If another process is sending, PurgeNow waits until that process has removed the data. If the copy
+// may still have purged data, the error is a *CopyPurgeError. PurgeNow may be repeated.
 func (rc Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
 	p, e := rc.st.inner.Places(), rc.st.inner.Engine.Env()
 	pl, err := p.Load(ctx)
@@ -129,8 +129,8 @@ func (rc Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
 	}
 }
 
-// sendIfFree sends everything and returns free = true. If another process is sending, it sends nothing and returns free
-// = false.
+// sendIfFree sends everything to the remote copy, unless another process is sending. In that case it sends nothing,
+// and free is false.
 func (rc Offsite) sendIfFree(ctx context.Context, r remote.Remote) (free bool, err error) {
 	if sends, err := rc.st.inner.Engine.Log().Processes().Followed(); err != nil || sends {
 		return false, err

@@ -118,9 +118,9 @@ func (rc Offsite) reseal(ctx context.Context, r remote.Remote, recipients []stri
 	return k.Signer(), nil
 }
 
-// Open returns the store's remote copy at r. If the copy is sealed, Open uses the keys of this machine, which verify
-// the copy's signatures but cannot decrypt its contents. unseal decrypts the contents; without unseal (nil) they cannot
-// be read.
+// Open returns the store's remote copy at r. If the copy is sealed, Open uses the keys of this machine, which can
+// verify the copy's signatures but cannot decrypt its contents. unseal decrypts the contents; if unseal is nil, the
+// contents cannot be read.
 func (rc Offsite) Open(ctx context.Context, r remote.Remote, unseal Unseal) (remote.Remote, error) {
 	return rc.st.inner.OpenCopy(ctx, r, unseal)
 }
@@ -141,7 +141,8 @@ func (rc Offsite) signing(ctx context.Context, r remote.Remote) (remote.Remote, 
 	return rc.st.inner.OpenCopy(ctx, r, nil)
 }
 
-// opened returns the remote copy to be cloned, and its keys if it is sealed, otherwise nil.
+// opened returns the remote copy to be cloned. If the options have keys of a sealed copy, the result verifies and
+// decrypts the copy, and opened also returns its keys; otherwise the keys are nil.
 func (o *CloneOptions) opened(ctx context.Context, r remote.Remote) (remote.Remote, *offsite.Keys, error) {
 	var keys *offsite.Keys
 	if o.Unseal != nil || len(o.Signers) > 0 {

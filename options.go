@@ -154,10 +154,10 @@ func (o *Options) Validate() error {
 			Limit: fmt.Sprintf("%d to %d, a multiple of 4096", segment.MinSize, segment.MaxSize), Err: errs.ErrInvalid}
 	case o.FileMode&^fs.ModePerm != 0 || o.FileMode != 0 && o.FileMode&0o600 != 0o600:
 		return &errs.FieldError{Field: "FileMode", Value: o.FileMode.String(),
-			Err: fmt.Errorf("the owner must read and write: %w", errs.ErrInvalid)}
+			Err: fmt.Errorf("the owner must have permission to read and write: %w", errs.ErrInvalid)}
 	case o.FolderMode&^fs.ModePerm != 0 || o.FolderMode != 0 && o.FolderMode&0o700 != 0o700:
 		return &errs.FieldError{Field: "FolderMode", Value: o.FolderMode.String(),
-			Err: fmt.Errorf("the owner must read, write and search: %w", errs.ErrInvalid)}
+			Err: fmt.Errorf("the owner must have permission to read, write and search: %w", errs.ErrInvalid)}
 	}
 	if o.Writer != nil {
 		if name, value := o.Writer.TooLong(); name != "" {

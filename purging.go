@@ -142,8 +142,8 @@ func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, e
 	return p, nil
 }
 
-// deletedOf adds to a plan the deleted memories that have a version, in the log or the archive, that passes the
-// filters.
+// deletedOf adds to the plan p the deleted memories that have a version, in the log or the archive, that passes the
+// filters. It skips the memories in known, and adds to known each memory that it finds.
 func (st *Store) deletedOf(ctx context.Context, f *engine.Filters, known map[string]bool, p *PurgePlan) error {
 	k := st.inner.Engine.Kinds().Memories
 	st.inner.History.Log(ctx, history.LogFilter{Session: f.Session, By: f.By}, func(c history.Commit, err error) bool {
@@ -185,8 +185,8 @@ func (st *Store) purgeAll(ctx context.Context, k *engine.Kind, ids []string) (*P
 }
 
 // Unknown returns those of the given memories of which the store has no trace: no memory, no readable version in the
-// log or the archive, no line in a backup of the index, and no file in quarantine/. It changes nothing. Purge searches
-// further than Unknown does. Unknown serves to find a mistyped id before the other memories are purged.
+// log or the archive, no line in a backup of the index, and no file in quarantine/. It changes nothing. A caller can
+// use Unknown to find a mistyped id before it purges the other memories. Purge searches more places than Unknown.
 func (ad Admin) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 	return ad.st.unknownOf(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }

@@ -35,7 +35,7 @@ func (st *Store) put(ctx context.Context, m Memory, options []PutOption) (Memory
 	return *m.Clone(), nil
 }
 
-// Delete deletes a memory. An unknown id is ErrNotFound.
+// Delete deletes a memory. If the id is unknown, the error is ErrNotFound.
 func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
 // (ErrBatchTooLarge); PutAll takes more.
 type Batch struct{ ops []commit.Op }
 
-// Put adds a put of a memory to the batch.
+// Put adds to the batch the operation that puts a memory.
 func (b *Batch) Put(m Memory, options ...PutOption) {
 	m = *m.Clone()
 	b.ops = append(b.ops, commit.Op{ID: m.ID, Memory: &m, Conds: conditionsOf(options)})

@@ -17,8 +17,9 @@ const (
 
 // PutAll stores any number of memories without holding all of them in memory. It writes chunks of at most 1,000
 // memories or 4 MiB (or half of what one commit may take), each completely or not at all. It returns the number of
-// stored memories; after an error, these are the first ones. An error about one memory is a *BatchError with its index;
-// the memories before it in its chunk are stored.
+// stored memories; after an error, the stored memories are the first ones of the sequence. If a memory is refused, all
+// memories before it are stored, so the returned number is its index in the sequence. The error is then a *BatchError,
+// whose Index counts only within the last write.
 func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], options ...PutOption) (int64, error) {
 	limit := min(int64(putAllBytes), int64(st.inner.Engine.Log().Limit())/2)
 	var done int64

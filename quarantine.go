@@ -99,8 +99,8 @@ func (q Quarantine) Count() (int, error) {
 	return n, err
 }
 
-// Get returns the entry of quarantine/ that has the given name, which is not a path. If no entry has it, the error is
-// ErrNotFound.
+// Get returns the entry of quarantine/ with the given name, which is a single name and not a path. If there is no such
+// entry, the error is ErrNotFound.
 func (q Quarantine) Get(_ context.Context, name string) (Quarantined, error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return Quarantined{}, err

@@ -109,9 +109,9 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 	return true
 }
 
-// file reads the version that the index names from the document's file. ok is false if the file has other
-// bytes; Engine.Find then returns the reason. Because the hash is compared, the checks of the path that
-// docfile's Read makes are unnecessary.
+// file reads the version that the index names from the document's file. ok is false if the file does not have the
+// bytes of that version; Engine.Find then returns the reason. file compares the hash of the bytes, so it need not
+// check the path as docfile's Read does.
 func (r *rawReader) file(l *engine.Listing) (doc []byte, ok bool) {
 	k := r.st.inner.Engine.Kinds().Memories
 	doc, info, err := k.Glance(k.FileName(l.ID), r.buf, min(l.Line.Size, places.StoredMost))

@@ -11,10 +11,10 @@ type SessionOption struct{ id string }
 // InSession confines an operation to the memories of one session.
 //
 // As a Filter it passes only these memories. As a Cond of a write, and as an option of Get, Apply and Transact, it
-// refuses access to a memory of another session or of none: the error is a *SessionError, which matches ErrSession. The
-// check uses the version that the write replaces, in the commit itself. A memory that is put with this option and names
-// no session gets this session as its metadata.session_id; a memory that names another session is refused. Assemblies
-// belong to no session and are not affected.
+// refuses access to a memory of another session or of none: the error is a *SessionError, which matches ErrSession.
+// For a write, the commit itself makes this check, with the version that the write replaces. A memory that is put with
+// this option and names no session gets this session as its metadata.session_id; a memory that names another session
+// is refused. Assemblies belong to no session and are not affected.
 func InSession(id string) SessionOption { return SessionOption{id} }
 
 func (s SessionOption) choose(f *engine.Filters) { f.Session = &s.id }

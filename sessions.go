@@ -38,8 +38,8 @@ type Sessions struct{ st *Store }
 // Sessions returns the sessions of the store.
 func (st *Store) Sessions() Sessions { return Sessions{st} }
 
-// All yields the sessions, ordered by the JSON encoding of their ids. Concurrent writes may or may not be seen. If a
-// part of the index cannot be read, All yields the error and continues.
+// All yields the sessions, ordered by the JSON encoding of their ids. It may or may not include writes that are made
+// during the loop. If a part of the index cannot be read, All yields the error and continues.
 func (ss Sessions) All(ctx context.Context) iter.Seq2[Session, error] {
 	return engine.Reading(ctx, ss.st.inner.Engine, func(yield func(Session, error) bool) {
 		ss.st.inner.Retention.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
@@ -61,9 +61,9 @@ func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
 // the session during the call are kept. Memories that other processes move to another session during the call are kept
 // too.
 //
-// One commit takes half a segment of the log, which is about 300,000 deletions with the default size. A larger session
-// is deleted in several commits. If an error or a crash occurs between two commits, the remaining memories still exist,
-// and the call may be repeated.
+// One commit has at most the size of half a segment of the log, which is about 300,000 deletions with the default
+// size. A larger session is deleted in several commits. If an error or a crash occurs between two commits, the
+// remaining memories still exist, and the call may be repeated.
 func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
 	if err := ss.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
@@ -99,8 +99,8 @@ type SessionSweep struct {
 //
 // A wrong clock does not by itself cause deletions. A session is kept (SessionSweep.Doubted) if IdleFor has passed for
 // it only because the clock was set ahead while the machine was running. A session that was last written to before the
-// machine was started is kept until the store has read the clock twice, one hour apart. It is not kept if another
-// session was written to at least IdleFor after it.
+// machine was started is kept until the store has read the clock twice, one hour apart, unless another session was
+// written to at least IdleFor after it.
 func (ss Sessions) Sweep(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
 	list, err := ss.st.inner.Retention.SweepSessions(ctx, retention.SweepOptions(o))
 	var all []SessionSweep

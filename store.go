@@ -54,8 +54,8 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 // absolute returns a path that leads to the same folder after the process has changed its working directory.
 func absolute(dir string) (string, error) { return filepath.Abs(dir) }
 
-// target returns the absolute path of a folder that is to be created or filled. It refuses a link that leads nowhere,
-// because the folder would replace the link.
+// target returns the absolute path of a folder that is to be created or filled. If the path is a symbolic link whose
+// target does not exist, target returns an error, because the new folder would replace the link.
 func target(dir string) (string, error) {
 	dir, err := absolute(dir)
 	if err != nil {
@@ -97,7 +97,8 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	return st, nil
 }
 
-// config returns the configuration with which internal/store opens a store in a folder. o has its defaults filled in.
+// config returns the configuration with which internal/store opens a store in a folder. The fields of o that were zero
+// must already have their default values.
 func (o *Options) config(dir string) store.Config {
 	return store.Config{
 		Env: o.environment(dir), MustExist: o.MustExist, SegmentSize: int64(o.SegmentSize), CacheBytes: o.CacheBytes,
@@ -114,9 +115,9 @@ func (o *Options) config(dir string) store.Config {
 // Close flushes the store, writes data that makes the next Open fast, and closes the store. Close does not flush
 // changes that other processes write during the call; those processes flush them. Close waits for running operations.
 // It also waits for another process that is flushing, as long as that flush makes progress. Some operations cannot be
-// canceled by a caller's ctx: PutAsync, and working memory whose caller has returned. If the log accepts no writes,
-// Close abandons these operations after LockWait; the error then names them and is ErrOutcomeUnknown. Close takes
-// seconds for 10,000 memories that have no files yet. CloseWithin limits the time.
+// canceled by a caller's ctx: those that PutAsync began, and writes of working memory whose commit has begun. If the
+// log accepts no writes, Close abandons these operations after LockWait; the error then names them and is
+// ErrOutcomeUnknown. Close takes seconds for 10,000 memories that have no files yet. CloseWithin limits the time.
 func (st *Store) Close() error {
 	return st.inner.Close(context.Background(), st.inner.Engine.Env().LockWait)
 }

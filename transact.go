@@ -21,7 +21,7 @@ type Tx struct {
 }
 
 // Transact runs the function f, which reads and writes through tx, and then commits what f wrote. If anything that f
-// read has changed by then, Transact does not commit, and runs f again. So f must have no other effects that must not
+// read has changed by then, Transact does not commit, and runs f again. So f may have other effects only if they may
 // be repeated. Two reads within one run may return the state of different moments; such a run is not committed. If a
 // short function (20 ms) has failed to commit for 300 ms, all other writers wait during its next run; so f must not
 // wait for another write. With InSession the transaction cannot read or write the memories of any other session.
@@ -62,7 +62,7 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error,
 		}
 		if m.ID != id {
 			return &errs.FieldError{Field: "id", Value: human.Quote(m.ID),
-				Err: fmt.Errorf("%w: Update cannot change the id, which is %s", errs.ErrInvalid, human.Quote(id))}
+				Err: fmt.Errorf("%w: Update cannot change the id of memory %s", errs.ErrInvalid, human.Quote(id))}
 		}
 		result = m
 		tx.PutAt(&result, c)
@@ -86,7 +86,7 @@ func (tx *Tx) Put(m Memory, options ...PutOption) (Memory, error) {
 	return tx.tx.Put(m, conditionsOf(options))
 }
 
-// Delete deletes a memory. An unknown id is ErrNotFound.
+// Delete deletes a memory. If the id is unknown, the error is ErrNotFound.
 func (tx *Tx) Delete(id string, conds ...Cond) error { return tx.tx.Delete(id, conditionsOf(conds)) }
 
 // DeleteAll deletes those of the given memories that exist. It does not read them first, and so is much faster than
@@ -100,7 +100,7 @@ func (tx *Tx) PutAssembly(a Assembly, options ...PutOption) (Assembly, error) {
 	return tx.tx.PutAssembly(a, conditionsOf(options))
 }
 
-// DeleteAssembly deletes an assembly, not its members. An unknown id is ErrNotFound.
+// DeleteAssembly deletes an assembly, not its members. If the id is unknown, the error is ErrNotFound.
 func (tx *Tx) DeleteAssembly(id string) error { return tx.tx.DeleteAssembly(id) }
 
 // List yields the memories that pass the filters, in the order of their ids, without those that the transaction itself

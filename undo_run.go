@@ -13,7 +13,7 @@ import (
 )
 
 // UndoOptions select the commits that Store.Undo takes back: the commit at Position, or the commits of Run. If neither
-// is set, it is the last commit of the caller.
+// is set, Undo takes back the last commit of the caller.
 type UndoOptions struct {
 	// Position is a position in a commit, such as Commit.LSN or a version that the commit made. A position in an undo
 	// of several commits selects all of that undo.
@@ -42,7 +42,7 @@ type UndoChange struct {
 }
 
 // UndoConflict is a memory or an assembly that an undo cannot take back to its state before the first of the selected
-// commits. The undo changes it not at all, or takes back only a part of the commits.
+// commits. The undo either leaves the document unchanged, or takes back only some of the commits that changed it.
 type UndoConflict struct {
 	Kind, ID string
 	Version  uint64 // the conflicting version, of another commit; 0: none
@@ -73,8 +73,9 @@ var (
 	ErrUnkept    = undo.ErrUnkept    // the previous version is neither in the log nor in its archive
 )
 
-// UndoError is the error of an undo with conflicts. With UndoOptions.Partial the undo has still taken back the
-// documents without a conflict. UndoError matches ErrConflict.
+// UndoError is the error of an undo with conflicts. With UndoOptions.Partial the undo has nevertheless taken back the
+// documents that have no conflict. Without it, the undo has changed nothing, unless the conflict arose after the first
+// of several commits of the undo (see Store.Undo). UndoError matches ErrConflict.
 type UndoError struct{ Plan UndoPlan }
 
 func (e *UndoError) Error() string {
@@ -114,16 +115,16 @@ func (st *Store) PlanUndo(ctx context.Context, o UndoOptions) (*UndoPlan, error)
 // deletes the documents that the commits created. A document that the commits did not change, or that is already as it
 // was before them, is not changed. An undo is a commit like others, so it can be undone.
 //
-// A document is a conflict if another commit has changed it since, if it is a memory in an assembly that stays, or if
-// its previous version is no longer kept or was purged. If there is a conflict, Undo changes nothing and returns an
-// *UndoError, which contains the whole plan. With UndoOptions.Partial, Undo takes back the changes of the other
-// documents.
+// A document is a conflict if another commit has changed it since, if an assembly that the undo does not restore or
+// delete would change with it, or if its previous version is no longer kept or was purged. If there is a conflict,
+// Undo changes nothing and returns an *UndoError, which contains the whole plan. With UndoOptions.Partial, Undo takes
+// back the changes of the other documents.
 //
-// If the store has added a count of accesses or an embedding to a document after the commits, it is taken back with the
-// document. An expiry in the past is not restored, and neither is an embedding by a previous model of the store.
-// Expired documents are restored only if UndoOptions.Position selects their deletion. If max_age had removed a
-// document, it will be removed again. An undo never exceeds a limit of the store, and never evicts memories to stay
-// below it: it fails with a *LimitError.
+// If the store has added a count of accesses or an embedding to a document after the commits, Undo takes back this
+// addition together with the document. An expiry in the past is not restored, and neither is an embedding by a
+// previous model of the store. Expired documents are restored only if UndoOptions.Position selects their deletion. If
+// max_age had removed a document, it will be removed again. An undo never exceeds a limit of the store, and never
+// evicts memories to stay below it: it fails with a *LimitError.
 //
 // Undo is one commit, or several commits if one would be more than half a segment. Between these commits the store may
 // have more memories than its limits allow. If an undo of several commits is interrupted, it is completed by an undo
@@ -132,10 +133,10 @@ func (st *Store) PlanUndo(ctx context.Context, o UndoOptions) (*UndoPlan, error)
 // takes back the rest and returns an *UndoError.
 //
 // The caller's own commits are those of the same program on the same machine, for the same agent, session, client and
-// token, in any process. Undo ignores commits that changed only working memory, and commits that the store made itself.
-// If neither Options.Writer nor Position nor Run is set, the error is ErrInvalid. If no commit is at
-// Position, or no writer has the name Run, the error is ErrNotFound. An undo raises the store's feature level, as
-// Options.Writer does.
+// token, in any process. Undo ignores commits that changed only working memory, and commits that the store made
+// itself. If neither Options.Writer nor Position nor Run is set, the error is ErrInvalid. If no commit is at Position,
+// or no writer has the name Run, the error is ErrNotFound. An undo raises the store's feature level, as Options.Writer
+// does.
 func (st *Store) Undo(ctx context.Context, o UndoOptions) (*UndoPlan, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ type Usage struct {
 	Expired  int64 // number of memories that have expired and are not deleted yet; Memories includes them
 }
 
-// Usage returns the size of the store. Its cost does not grow with the store.
+// Usage returns the size of the store. A call does not take longer in a larger store.
 func (ad Admin) Usage(ctx context.Context) (Usage, error) {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return Usage{}, err

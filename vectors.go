@@ -6,10 +6,10 @@ import (
 	"github.com/varve-db/varve/internal/embedding"
 )
 
-// Vectors are the embeddings of a store and the files with their vectors.
+// Vectors has the methods for the embeddings of a store and for the files with their vectors.
 type Vectors struct{ st *Store }
 
-// Vectors returns the embeddings of the store.
+// Vectors returns the methods for the embeddings of the store.
 func (st *Store) Vectors() Vectors { return Vectors{st} }
 
 // ReembedOptions are the settings of Vectors.Reembed. The zero value has the defaults.
@@ -107,10 +107,10 @@ func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
 
 // EmbedPending computes embeddings for the memories that have a content, and that have no embedding or an embedding of
 // zeros. It returns the number of memories that got an embedding. Then it computes the missing embeddings of sections
-// of notes. A store with an embedder does this in the background; EmbedPending is for hosts without background work
-// (NoBackground). It ends at the first failure of the embedder, with one exception: if the embedder refuses a section
-// but accepts another text, EmbedPending skips the section, and at the end returns an error with the number of skipped
-// sections.
+// of notes. A store with an embedder does this in the background; EmbedPending is for programs that open the store
+// without background work (NoBackground). It ends at the first failure of the embedder, with one exception: if the
+// embedder refuses a section but accepts another text, EmbedPending skips the section, and at the end returns an error
+// with the number of skipped sections.
 func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
@@ -153,8 +153,8 @@ type VectorDrift struct {
 // None reports whether Missing, Stale and Ghosts are all 0.
 func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
 
-// Drift compares the vector numbers in the vector files with those in the index. It reads no document and changes
-// nothing.
+// Drift compares the vector files with the index: for each document, the number of its vector in the vector files with
+// the number in its index line. It reads no document and changes nothing.
 func (vs Vectors) Drift(ctx context.Context) (VectorDrift, error) {
 	d, err := vs.st.inner.Vectors.Compare(ctx)
 	return VectorDrift(d), err

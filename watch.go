@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/history"
 )
 
-// Change is one committed change of one memory or one assembly, by any process.
+// Change is one committed change of one memory, assembly or note, by any process.
 type Change struct {
 	LSN      uint64    // the resulting version; versions increase within a batch
 	Next     uint64    // position after the change, to continue: Watch(ctx, Next)
@@ -25,18 +25,19 @@ type Change struct {
 	Cause    string   // reason why the store made the change, see CommitChange; "": a caller requested it
 }
 
-// FromNow, passed to Watch, is the position of the next change.
+// FromNow, passed to Watch as the position, selects only changes that are made after the call.
 const FromNow uint64 = history.FromNow
 
-// Watch yields every change from a position on, in the order of the commits, each once. Then it waits for more changes.
-// It ends if ctx ends, whose error is then the last value, if the store is closed, or if the caller leaves the loop.
-// Start at FromNow for new changes only. Start at the Next of the last change to continue. Start at the result of
-// Admin.PositionAt for the changes since a time. Start at 0 for everything that the log and the archive have.
+// Watch yields every change from a position on, in the order of the commits, each once. Then it waits for more
+// changes. It ends if ctx ends (the error of ctx is then the last value), if the store is closed, or if the caller
+// leaves the loop. Start at FromNow for new changes only. Start at the Next of the last change to continue. Start at
+// the result of Admin.PositionAt for the changes since a time. Start at 0 for everything that the log and the archive
+// have.
 //
 // Watch reads only when the loop requests a change, and does not delay the release of old log. If the loop is slow,
-// Watch reads from the archive. If the archive no longer has the position, the error is a *TruncatedError, whose Oldest
-// is the oldest position that still works: list the memories, then watch from there. Watch reads all changes of a
-// commit before it yields the first of them, so a slow loop still gets whole commits. To continue later at the
+// Watch reads from the archive. If the archive no longer has the position, the error is a *TruncatedError, whose
+// Oldest is the oldest position that still works: list the memories, then watch from there. Watch reads all changes of
+// a commit before it yields the first of them, so a slow loop still gets whole commits. To continue later at the
 // beginning of a commit, store the Next of a change whose More is false.
 //
 // If a change cannot be decoded, Watch yields an error and continues. Any other error is the last value.
@@ -66,7 +67,7 @@ func (w WatchFilter) narrow(f *history.Filter) {
 	}
 }
 
-// WatchKind passes the changes of one kind: "memory" or "assembly".
+// WatchKind passes the changes of documents of one kind: "memory", "assembly" or "note".
 func WatchKind(kind string) WatchFilter { return WatchFilter{kind: kind} }
 
 // WatchSession passes the changes of the memories of one session, and deletions of memories that

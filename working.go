@@ -36,10 +36,10 @@ type Consolidation struct {
 }
 
 // Consolidate turns the working memory of a scope into memories at the end of a session, in one commit: either the
-// memories exist and the scope is gone, or nothing has changed. The metadata of each memory has session_id, project and
-// the like, if the scope has them, and also the key and the category "working_memory" or "scratchpad". If the scope
-// does not exist, or has nothing that o selects, Consolidate returns no memories; the scope is still removed unless
-// o.Keep is set. Consolidate is meant for SessionsOptions.OnClose of package working.
+// memories exist and the scope is gone, or nothing has changed. The metadata of each memory has the ids of the scope
+// (session_id, project, agent_type, agent_instance), and also the key and the category "working_memory" or
+// "scratchpad". If the scope does not exist, or has nothing that o selects, Consolidate returns no memories; the scope
+// is still removed unless o.Keep is set. Consolidate is meant for SessionsOptions.OnClose of package working.
 func (wm Working) Consolidate(ctx context.Context, scope working.Scope, o Consolidation) ([]Memory, error) {
 	if err := wm.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

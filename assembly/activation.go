@@ -26,7 +26,8 @@ func (a *Assembly) ActivationAt(now time.Time, halfLife time.Duration) float64 {
 }
 
 // Activate adds boost to the activation level at the time now, limits the sum to the range 0 to 1, and increments
-// ActivationCount. now is truncated to microseconds. LastActivation is never set to an earlier time.
+// ActivationCount. A half-life of 0 means DefaultHalfLife. now is truncated to microseconds. LastActivation is never
+// set to an earlier time. If boost is NaN or infinite, the error is a *errs.FieldError and a does not change.
 func (a *Assembly) Activate(now time.Time, boost float64, halfLife time.Duration) error {
 	if math.IsNaN(boost) || math.IsInf(boost, 0) {
 		return &errs.FieldError{Field: "boost", Value: strconv.FormatFloat(boost, 'g', -1, 64),

@@ -77,7 +77,7 @@ const (
 	memberUpdatedAt       = "updated_at"
 )
 
-// memberOrder returns the members in the order in which they are written.
+// memberOrder returns the names of the JSON members of a document, in the order in which they are written.
 func memberOrder() []string {
 	return []string{memberID, memberName, memberDescription, memberMemoryIDs, memberComposite, memberHyperbolic,
 		memberEmotion,
@@ -86,8 +86,8 @@ func memberOrder() []string {
 		memberCreatedAt, memberUpdatedAt}
 }
 
-// Clone returns a copy that shares no slice and no map with a. Values that pointers and structs in
-// EmotionProfile refer to are shared; Decode creates none.
+// Clone returns a copy that shares no slice and no map with a. Values to which pointers and structs in EmotionProfile
+// refer are shared; Decode creates no such values.
 func (a *Assembly) Clone() *Assembly {
 	c := *a
 	for _, list := range c.lists() {
@@ -124,8 +124,8 @@ func (a *Assembly) Equal(o *Assembly) bool {
 		(len(a.EmotionProfile) == 0 && len(o.EmotionProfile) == 0 || reflect.DeepEqual(a.EmotionProfile, o.EmotionProfile))
 }
 
-// Decoded reports whether a was decoded from a document. If so, members that the program does not know are written as
-// in that document.
+// Decoded reports whether a was decoded from a document. If so, Encode keeps the JSON members of that document that
+// the program does not know.
 func (a *Assembly) Decoded() bool { return a.source != nil }
 
 type namedTime struct {

@@ -16,11 +16,11 @@ type DecodeOptions struct {
 	Owned      bool           // data belongs to the Assembly afterwards, so Decode need not copy it
 }
 
-// Decode reads one assembly in any of the forms that the package comment lists. The result shares
-// nothing with data, unless opts.Owned.
+// Decode reads one assembly in any of the forms that the package comment lists. The result shares no memory with data,
+// unless opts.Owned is set.
 //
-// A text that is not JSON is a *jsondoc.SyntaxError with its offset, a member that cannot be read a
-// *errs.FieldError; both match errs.ErrInvalid.
+// If the text is not JSON, the error is a *jsondoc.SyntaxError with the offset. If a member cannot be read, the error
+// is a *errs.FieldError. Both errors match errs.ErrInvalid.
 func Decode(data []byte, opts DecodeOptions) (*Assembly, error) {
 	lim := opts.Limits.Resolved()
 	if err := lim.checkSize(len(data)); err != nil {
@@ -49,7 +49,7 @@ func Decode(data []byte, opts DecodeOptions) (*Assembly, error) {
 	return a, nil
 }
 
-// parse parses a document, and renames members whose names are those of older systems to their current names.
+// parse parses a document, and renames each member that has the name of an older system to its current name.
 func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
 	o, err := jsondoc.Parse(data, lim.Depth)
 	if err != nil {
@@ -75,7 +75,7 @@ func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
 	return o, nil
 }
 
-// checkLists checks the two lists of ids.
+// checkLists returns an error if MemoryIDs or MergedFrom is too long or has an invalid id.
 func (a *Assembly) checkLists(lim Limits) error {
 	if err := lim.checkIDs(memberMemoryIDs, a.MemoryIDs); err != nil {
 		return err
@@ -139,8 +139,8 @@ func decodeSchema(raw []byte) (string, error) {
 	return jsondoc.DecodeText(raw)
 }
 
-// UnmarshalJSON reads a as Decode does with default options; the id may be
-// missing. Version and By stay as they are.
+// UnmarshalJSON decodes data into a, as Decode does with default options; the id may be missing. It does not change
+// Version and By.
 func (a *Assembly) UnmarshalJSON(data []byte) error {
 	d, err := Decode(data, DecodeOptions{IDOptional: true})
 	if err != nil {

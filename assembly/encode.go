@@ -2,7 +2,7 @@ package assembly
 
 import "github.com/varve-db/varve/internal/jsondoc"
 
-// Encode returns the document of a without setting or defaulting anything. Errors are
+// Encode returns the document of a. Unlike Prepare, it sets no id, no time and no default. Errors are
 // *errs.FieldError.
 func (a *Assembly) Encode(limits Limits) ([]byte, error) { return a.encode(limits.Resolved(), nil) }
 
@@ -43,8 +43,9 @@ func (a *Assembly) encode(lim Limits, buffer []byte) (doc []byte, err error) {
 // MarshalJSON returns the document; encoding/json removes its white space.
 func (a Assembly) MarshalJSON() ([]byte, error) { return a.Encode(Limits{}) }
 
-// encodeNew encodes an Assembly that was not decoded, in one pass. Empty members are omitted, except
-// those that every reader expects.
+// encodeNew encodes an Assembly that was not decoded, in one pass. Fields that are nil, zero times and an empty
+// SchemaVersion are omitted. But memory_ids, emotion_profile and keywords are always written, because every reader
+// expects these.
 func (a *Assembly) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	if n := a.sizeHint(); cap(buffer) < n {
 		buffer = make([]byte, 0, n)
@@ -93,7 +94,8 @@ func (a *Assembly) sizeHint() int {
 	return n + 18*(len(a.CompositeEmbedding)+len(a.HyperbolicEmbedding))
 }
 
-// encodeOver encodes an Assembly that was decoded, and keeps the members of the decoded text that a does not have.
+// encodeOver encodes an Assembly that was decoded. It writes the fields of a into the decoded document, and keeps the
+// JSON members of that document that the program does not know.
 func (a *Assembly) encodeOver(lim Limits) ([]byte, error) {
 	e := jsondoc.NewMemberEditor(a.source, memberOrder, lim.Depth)
 	e.Text(memberID, a.ID)

@@ -48,7 +48,7 @@ func (l Limits) checkIDs(field string, ids []string) error {
 	if len(ids) > l.Members {
 		return &errs.FieldError{Field: field, Value: fmt.Sprintf("of %d ids", len(ids)),
 			Limit: fmt.Sprintf("%d ids", l.Members),
-			Err: fmt.Errorf("%w: split it into several assemblies, or raise max_assembly_members in config.json",
+			Err: fmt.Errorf("%w: split the assembly into several, or raise max_assembly_members in config.json",
 				errs.ErrLimit)}
 	}
 	for i, id := range ids {

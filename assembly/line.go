@@ -14,8 +14,9 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Line returns the index line of a, in the form that the log has; see the package comment. doc is the document of a.
-// vectorID is the number of the composite in the vector file; 0 means that this number is the version of the line.
+// Line returns the index line of a in the form in which the log stores it; see the package comment. doc is the
+// document of a. vectorID is the number of the composite in the vector file. If vectorID is 0, the line has no
+// vector_id: the number is then the position of the line's frame in the log.
 func (a *Assembly) Line(doc []byte, vectorID int64) ([]byte, error) {
 	sum := sha256.Sum256(doc)
 	dst := make([]byte, 0, 420+2*len(a.Name)+40*len(a.MemoryIDs))
@@ -61,11 +62,11 @@ func (a *Assembly) Line(doc []byte, vectorID int64) ([]byte, error) {
 
 var membersOpen = []byte(`,"members":[`)
 
-var errLine = errors.New("the index line is not that of an assembly")
+var errLine = errors.New("the line of the index does not describe an assembly")
 
-// MembersOf returns the members in an index line of the log, without decoding the rest of the line. It searches for the
-// bytes ,"members":[ which can only be the member itself: inside a JSON string every quote has a backslash before it.
-// If the line has no such member, MembersOf returns nil. Errors match errs.ErrCorrupt.
+// MembersOf returns the ids of the members in an index line of the log, without decoding the rest of the line. It
+// searches for the bytes ,"members":[ which can only begin the JSON member members: inside a JSON string every quote
+// has a backslash before it. If the line has no such JSON member, MembersOf returns nil. Errors match errs.ErrCorrupt.
 func MembersOf(line []byte) ([]string, error) {
 	at := bytes.Index(line, membersOpen)
 	if at < 0 {
@@ -73,7 +74,7 @@ func MembersOf(line []byte) ([]string, error) {
 	}
 	rest := line[at+len(membersOpen)-1:]
 	if !bytes.HasSuffix(rest, []byte("]}")) {
-		return nil, lineError(line, errors.New("the member \"members\" is not the last member of the index line"))
+		return nil, lineError(line, errors.New("\"members\" is not the last JSON member of the index line"))
 	}
 	ids, err := jsondoc.DecodeStrings(rest[:len(rest)-1])
 	if err != nil {

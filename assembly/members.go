@@ -12,15 +12,15 @@ func CheckMembers(ids []string, limits Limits) error {
 func (a *Assembly) Has(id string) bool { return slices.Contains(a.MemoryIDs, id) }
 
 // Add appends memories to the members; memories that are members already keep their place. It returns the number of
-// new members. It does not write to the previous contents of the slice.
+// new members. Add never writes into the old array of MemoryIDs, which a copy of a may share.
 func (a *Assembly) Add(ids ...string) int {
 	was := len(a.MemoryIDs)
 	a.MemoryIDs = united(a.MemoryIDs, ids)
 	return len(a.MemoryIDs) - was
 }
 
-// Remove removes memories and returns the number of those that were members. It does not write to the previous
-// contents of the slice.
+// Remove removes memories and returns the number of those that were members. Remove never writes into the old array of
+// MemoryIDs, which a copy of a may share.
 func (a *Assembly) Remove(ids ...string) int {
 	out := make(map[string]bool, len(ids))
 	for _, id := range ids {

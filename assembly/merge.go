@@ -9,8 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Merge merges the sources into dst. The sources stay unchanged; the store deletes them in the same
-// commit.
+// Merge merges the sources into dst. The sources stay unchanged; the store deletes them in the same commit.
 //
 //	MemoryIDs, Keywords, Tags, Topics   united, dst's first, in order, each once
 //	EmotionProfile                      dst's members, then what only a source has
@@ -23,13 +22,13 @@ import (
 //	Inactive                            only if all were
 //	everything else                     dst's; the store computes the composite
 //
-// MergedFrom is flat: the ids of all assemblies that were ever merged into this one, each once, in
-// order, where the lineage of a source precedes the source. A chain of direct sources only would break,
-// since merged assemblies are deleted. An assembly is never in its own lineage, so there are no cycles:
-// if A was merged into B, and B is now merged into a new A, the lineage of A is B.
+// MergedFrom has the ids of all assemblies that were ever merged into this one, directly or through other assemblies,
+// each once. The MergedFrom of a source precedes the id of the source. Ids of direct sources would not suffice: merged
+// assemblies are deleted, so nothing could follow the chain. An assembly is never in its own MergedFrom, so there are
+// no cycles: if A was merged into B, and B is now merged into a new A, MergedFrom of A has only B.
 //
-// It is an error to merge an assembly into itself. A source that is given twice counts once. dst is
-// changed only if err is nil; its slices and maps are not written to.
+// It is an error to merge an assembly into itself. A source that is given twice counts once. dst is changed only if
+// err is nil; its slices and maps are not written to.
 func Merge(dst *Assembly, halfLife time.Duration, sources ...*Assembly) error {
 	m := *dst
 	all := []*Assembly{dst}
@@ -60,7 +59,7 @@ func Merge(dst *Assembly, halfLife time.Duration, sources ...*Assembly) error {
 	return nil
 }
 
-// takeOver merges the members of s that have a single value into a.
+// takeOver merges into a the fields of s that have a single value, such as names, counts and times.
 func (a *Assembly) takeOver(s *Assembly) {
 	for _, t := range []struct {
 		mine  *string

@@ -19,18 +19,18 @@ func olderNames() [2][2]string {
 	return [2][2]string{{olderID, memberID}, {olderLastActivation, memberLastActivation}}
 }
 
-// isMemory reports whether a document without assembly_id is a memory. If it is, its id must not be read as an older
-// form of assembly_id. A memory that was moved among the assemblies has an id and a content; no assembly has a content.
+// isMemory reports whether a document without assembly_id is a memory that was moved among the assemblies. A memory
+// has a content, and no assembly has one. The id of a memory must not be read as an older form of assembly_id.
 func isMemory(o *jsondoc.Object) bool {
 	_, ok := o.Get("content")
 	return ok
 }
 
-// takeCopies removes the older member memories, and moves its ids to memory_ids. memories is a list of ids or of copies
-// of whole memories; such copies are out of date, and nothing would ever update them. If memory_ids exists, takeCopies
-// appends the ids that only memories has. If memories is not such a list and memory_ids exists, memories stays
-// unchanged. If memories is not such a list and memory_ids does not exist, this is an error, because members would be
-// lost.
+// takeCopies moves the ids in the older JSON member memories to memory_ids, and removes memories. memories is a list
+// of ids or of copies of whole memories; such copies are out of date, and nothing would ever update them. If
+// memory_ids exists, takeCopies appends the ids that only memories has. If memories is not such a list, memories stays
+// unchanged, and without a memory_ids this is an error, because the assembly would lose its members. taken reports
+// whether o was changed.
 func takeCopies(o *jsondoc.Object) (taken bool, err error) {
 	raw, ok := o.Get(olderMembers)
 	if !ok || raw[0] == 'n' {
@@ -82,9 +82,9 @@ func idsOf(raw []byte) ([]string, error) {
 	return ids, err
 }
 
-// dropStale removes a member with an older name if the document has the member with the current name too, and the value
-// of the current one has changed: the older value would then be wrong. It does not update the older member, because the
-// only known reader of the older name reads both.
+// dropStale removes the older names id and last_activated from a document that also has the current name of the
+// member, if the value under the current name has changed. The value under the older name would then be wrong.
+// dropStale removes it instead of updating it, because the only known reader of the older name reads both names.
 func (a *Assembly) dropStale(e *jsondoc.MemberEditor) {
 	if raw, ok := a.source.Get(memberID); ok && !jsondoc.EqualString(raw, a.ID) {
 		e.Remove(olderID)

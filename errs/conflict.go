@@ -29,7 +29,8 @@ func (e *ConflictError) Error() string {
 	}
 	switch {
 	case !e.Since.IsZero() || !e.Written.IsZero():
-		return fmt.Sprintf("%v: %s was written at %s, as version %d, after %s: %s", ErrConflict, id,
+		return fmt.Sprintf("%v: %s was written at %s, as version %d, but must not have been written after %s: %s",
+			ErrConflict, id,
 			e.Written.UTC().Format(time.RFC3339Nano), e.Found, e.Since.UTC().Format(time.RFC3339Nano), remedy)
 	case e.Hash != "":
 		found := "the document does not exist (deleted, or never written)"

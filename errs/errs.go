@@ -36,7 +36,7 @@ var (
 	ErrNoStore = errors.New("no store here")
 	// ErrNewerFormat: a newer version of this library wrote the store. See NewerError and
 	// FeatureError.
-	ErrNewerFormat = errors.New("written by a newer version: open it with that version or a later one")
+	ErrNewerFormat = errors.New("written by a newer version of this program: use that version or a later one")
 	// ErrSyncFailed: the disk refuses to sync the log. Reads continue; writes wait until a sync succeeds.
 	ErrSyncFailed = errors.New("the disk did not accept a sync; writes wait until a sync succeeds")
 	// ErrTooManyFiles: no more files can be opened. Nothing was changed; repeat the call later.
@@ -46,8 +46,9 @@ var (
 	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
 	// ErrTruncated: the log and its archive no longer reach back to the requested position. See TruncatedError.
 	ErrTruncated = errors.New("no longer in the log")
-	// ErrHistoryGone: the log was lost, and the store continues with a new one. No log and no archive has what was
-	// written before. Such an error matches ErrTruncated too. See HistoryGoneError.
+	// ErrHistoryGone: the log was lost, and the store continues with a new one. What was written before the new log is
+	// in neither the log nor the archive. An error that matches ErrHistoryGone also matches ErrTruncated. See
+	// HistoryGoneError.
 	ErrHistoryGone = errors.New("the history is gone")
 	// ErrCopyBehind: a copy of the store elsewhere lacks a part of the log that is no longer kept. See
 	// CopyBehindError.
@@ -236,9 +237,9 @@ func (e *LimitError) Remedy() string {
 // Unwrap makes the error match ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// InflatedError reports documents in the log that are compressed more than 64-fold and whose files would be larger than
-// the flusher writes without Options.Inflate. Older versions compressed repetitive texts in this way, and a forged log
-// can have such documents. The documents can be read. It matches ErrLimit.
+// InflatedError reports documents in the log that are compressed more than 64-fold, and whose files would be larger
+// than the flusher writes without Options.Inflate. Older versions compressed repetitive texts in this way, and a
+// forged log can have such documents. The documents can be read. InflatedError matches ErrLimit.
 type InflatedError struct {
 	Documents int
 	Packed    int64 // bytes that they take in the log
@@ -257,9 +258,9 @@ func (e *InflatedError) Error() string {
 // Unwrap makes the error match ErrLimit.
 func (e *InflatedError) Unwrap() error { return ErrLimit }
 
-// UnfiledError names documents that were only in a log whose files were removed, and that could not be written to files
-// before the store was closed. The documents are lost when the process that closed the store ends. It matches what Err
-// matches.
+// UnfiledError names documents that existed only in the log and could not be written to files before the store was
+// closed. The files of this log were removed while the store was open, so the documents are lost when the process that
+// closed the store ends. UnfiledError matches what Err matches.
 type UnfiledError struct {
 	Path      string   // folder of the store
 	Documents []string // the first UnfiledNamed documents: the kind and the id, or the version if the id is not known
@@ -306,7 +307,7 @@ type TruncatedError struct {
 
 // Error returns the message, in one line.
 func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("%v: the oldest position is %d", ErrTruncated, e.Oldest)
+	return fmt.Sprintf("%v: the requested position is before the oldest one that is kept, %d", ErrTruncated, e.Oldest)
 }
 
 // Unwrap makes the error match ErrTruncated.
@@ -326,8 +327,8 @@ func (e *GapError) Error() string {
 // Unwrap makes the error match ErrTruncated.
 func (e *GapError) Unwrap() error { return ErrTruncated }
 
-// HistoryGoneError reports where the log of a store begins after the previous log was lost: wal/ was deleted, or the
-// store is a copy without it. It matches ErrHistoryGone and ErrTruncated.
+// HistoryGoneError reports where the log of a store begins after the previous log was lost: the folder wal/ was
+// deleted, or the store is a copy without this folder. It matches ErrHistoryGone and ErrTruncated.
 type HistoryGoneError struct {
 	Begin uint64 // everything before this position is gone
 }
@@ -379,8 +380,8 @@ func appendErr(list []error, err error) []error {
 	return list
 }
 
-// LinkedError reports a folder of hard links to the files of another store, as cp -al makes one. The log belongs to the
-// other folder; the store in this one can be read, but not written. It matches ErrReadOnly.
+// LinkedError reports that the files of the folder Path are hard links to the files of another store, as after cp -al.
+// The log belongs to the other store. The store in Path can be read, but not written. LinkedError matches ErrReadOnly.
 type LinkedError struct {
 	Path  string // the folder
 	File  string // a file of the log that has a second name, relative to the folder
@@ -411,7 +412,8 @@ func (e *NewerError) Error() string {
 	if e.Path != "" {
 		where = e.Path + ": "
 	}
-	return fmt.Sprintf("%sformat %d, this program reads formats up to %d: %v", where, e.Format, e.Reads, ErrNewerFormat)
+	return fmt.Sprintf("%sthe format is %d, but this program reads only formats up to %d: %v", where, e.Format,
+		e.Reads, ErrNewerFormat)
 }
 
 // Unwrap makes the error match ErrNewerFormat.

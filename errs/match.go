@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// MatchError reports that an edit of a note could not find the text to replace exactly once in the note. It matches
-// ErrInvalid.
+// MatchError reports that an edit of a note was refused, because the note does not contain the text to replace, or
+// contains it more than once. It matches ErrInvalid.
 type MatchError struct {
 	Text  string
 	Count int   // number of occurrences of the text

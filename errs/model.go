@@ -28,21 +28,21 @@ type ModelError struct {
 func (e *ModelError) Error() string {
 	have := "the store's vectors"
 	if e.Model != "" {
-		have += " are by " + human.Quote(e.Model)
+		have += " are by the model " + human.Quote(e.Model)
 	}
 	var s string
 	switch {
 	case e.Dimension != 0:
-		s = fmt.Sprintf("%s and have %d dimensions, this vector has %d", have, e.Dimension, e.Got)
+		s = fmt.Sprintf("%s and have %d dimensions, but this vector has %d", have, e.Dimension, e.Got)
 		if e.Model == "" {
-			s = fmt.Sprintf("%s have %d dimensions, this vector has %d", have, e.Dimension, e.Got)
+			s = fmt.Sprintf("%s have %d dimensions, but this vector has %d", have, e.Dimension, e.Got)
 		}
 	case e.Query:
-		s = fmt.Sprintf("%s, the vector of the query is by %s", have, human.Quote(e.Other))
+		s = fmt.Sprintf("%s, but the vector of the query is by the model %s", have, human.Quote(e.Other))
 	case e.Next != "" && e.Next == e.Other:
-		s = have + ", these vectors are by " + human.Quote(e.Other)
+		s = have + ", but these vectors are by the model " + human.Quote(e.Other)
 	default:
-		s = fmt.Sprintf("%s, the embedder uses %s", have, human.Quote(e.Other))
+		s = fmt.Sprintf("%s, but the embedder uses the model %s", have, human.Quote(e.Other))
 	}
 	switch {
 	case e.Next != "":

@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// RedactedError reports that the content of a version of a memory or an assembly was removed on purpose; the document
-// otherwise remains. It matches ErrRedacted.
+// RedactedError reports that the content of one version of a memory or an assembly was removed on purpose. The other
+// versions of the document remain. RedactedError matches ErrRedacted.
 type RedactedError struct {
 	Kind    string // "memory" or "assembly"
 	ID      string

@@ -23,8 +23,8 @@ func (f *folder) isGroup(name string, doc *object) bool {
 	return ok && doc.idText && !doc.content
 }
 
-// listGroups lists the files of assemblies without reading them: assemblies come last, when all
-// memories are known.
+// listGroups collects the paths of the files of assemblies without reading the files, because assemblies are yielded
+// last, when all memories are known. It reports the other files in the folder.
 func (f *folder) listGroups() error {
 	names, err := f.tree(groupFolder)
 	for _, name := range names {
@@ -105,7 +105,8 @@ func (f *folder) hasGroupFile(id string) bool {
 	return f.files[groupFolder+"/"+nameOf(id)+".json"] || f.files[nameOf(id)+".json"]
 }
 
-// knownGroup reports whether an assembly exists. id has the form that the mappings use: asm: and the assembly's id.
+// knownGroup reports whether the source has an assembly with this id: as a yielded item, in the index or as a file.
+// The id may begin with "asm:", as in a mapping (a file that maps ids to vectors).
 func (f *folder) knownGroup(id string) bool {
 	bare := strings.TrimPrefix(id, "asm:")
 	for _, id := range [...]string{id, bare, "asm:" + bare} {
@@ -126,7 +127,9 @@ type group struct {
 	history  *lineage // merge log and stats; nil: none
 }
 
-// group yields an assembly. raw is the text of the file, and g has the information about the assembly from other files.
+// group yields an assembly. name is the path of its file, and raw is the text of this file. g has the information
+// about the assembly from other files. mends describes the corrections that were made in the text; if the assembly is
+// yielded, group reports these corrections as a Problem.
 func (r *run) group(name string, doc *object, raw []byte, mends []string, g group) error {
 	it := Item{ID: doc.group, Assembly: true, JSON: doc.text, Path: name, names: doc.names}
 	switch {
@@ -200,8 +203,8 @@ func (r *run) lacks() error {
 }
 
 // copies examines the copies of whole memories that version 1.8 stores inside an assembly. The copies are stale
-// (FAILURES 43), so copies skips them. If a memory exists nowhere else, its copy is treated like a file that was set
-// aside.
+// (FAILURES 43). So copies ignores the copy of a memory that was already yielded. It reports a copy whose memory was
+// not yielded, and with Options.SetAside also yields this copy as a memory.
 func (r *run) copies(name string, doc *object) error {
 	if !slices.Contains(doc.names, "memories") {
 		return nil

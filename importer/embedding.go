@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// fromVectors compares an item's embedding with the item's row in a vector file; if the item has no embedding, it gets
-// the row's vector. The returned problem, if any, is to be yielded after the item.
+// fromVectors looks for the vector of an item in the vector files. If the item has an embedding, fromVectors compares
+// the vector with the embedding. Otherwise the vector becomes the embedding of the item. A vector whose dimension does
+// not fit is only counted. A returned Problem is to be yielded after the item; nil means that there is none.
 func (r *run) fromVectors(item *Item) (*Problem, error) {
 	v := &r.vectors
 	if !v.any() {
@@ -89,11 +90,13 @@ func embeddingOf(item *Item) (v []float32, name string, err error) {
 	return m.Embedding, "embedding", nil
 }
 
-// nearEnough is the maximum difference between a row and an embedding that are alike, relative to the length of the
-// embedding. The systems that wrote the rows scaled vectors to length 1 in float32.
+// nearEnough is the maximum distance between an embedding and a vector of a vector file that count as equal, relative
+// to the length of the embedding. The distance is not 0, because the systems that wrote the files scaled the vectors
+// to length 1 in float32.
 const nearEnough = 1e-4
 
-// alike reports whether a row equals the embedding, either unchanged or scaled to length 1.
+// alike reports whether row, a vector of a vector file, equals the embedding or the embedding scaled to length 1; see
+// nearEnough.
 func alike(row, embedding []float32) bool {
 	norm := vector.Norm(embedding)
 	var plain, unit float64

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// finiteReader passes JSON on, and replaces every bare NaN, Infinity and -Infinity by null: Python's json module
-// writes them, and JSON does not allow them. It does not change the contents of strings.
+// finiteReader is a reader of JSON that replaces every bare NaN, Infinity and -Infinity by null. Python's json module
+// writes these words, but JSON does not allow them. The contents of strings do not change.
 type finiteReader struct {
 	src      io.Reader
 	err      error
@@ -47,8 +47,8 @@ func (f *finiteReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// sift moves processed bytes from in to out. Bytes that may be the beginning of a word stay in the buffer in until the
-// rest is read.
+// sift moves bytes from in to out, and writes null in place of NaN, Infinity and -Infinity. The last bytes of in stay
+// there if they may be the beginning of one of these words and src may have more bytes.
 func (f *finiteReader) sift() {
 	f.out = f.out[:0]
 	i := 0

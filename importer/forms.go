@@ -74,7 +74,7 @@ func (f fields) kind(name string) jsontext.Kind {
 	return 0
 }
 
-// text returns the value of a member that is a string, "" for any other.
+// text returns the value of the member name if the value is a string, and otherwise "".
 func (f fields) text(name string) string {
 	if f.kind(name) == '"' {
 		return unquote(f.by[name])
@@ -82,8 +82,8 @@ func (f fields) text(name string) string {
 	return ""
 }
 
-// without returns the members whose names are not in names and whose values are not null. An empty string in names
-// excludes no member.
+// without returns the members whose names are not in names and whose values are not null. Empty strings in names are
+// ignored.
 func (f fields) without(names ...string) []named {
 	var rest []named
 	for _, m := range f.list {
@@ -133,8 +133,8 @@ func recognise(o *object) *reading {
 	return nil
 }
 
-// meta adds the members of the object f.by[name] to the metadata. A value that is not an object is added as a member
-// with this name.
+// meta adds to the metadata the members of the object that is the value of the member name. A value of another type is
+// added itself, as a member with this name; null is ignored.
 func (r *reading) meta(f fields, name string) {
 	switch v := f.by[name]; f.kind(name) {
 	case '{':
@@ -248,7 +248,8 @@ func readLangMessage(kind string, f fields) *reading {
 	return r
 }
 
-// nodeData returns the data of a node, given as an object or as the text of one.
+// nodeData returns the members of the data of a llama_index node. v is the data: an object, or a string that contains
+// an object as text.
 func nodeData(v jsontext.Value) fields {
 	if v.Kind() == '"' {
 		v = jsontext.Value(unquote(v))
@@ -301,7 +302,7 @@ func readChat(f fields) *reading {
 	return r
 }
 
-// blocks reports whether a content is a list of blocks: texts or objects.
+// blocks reports whether the content of a message is an array in which each element is a string or an object.
 func blocks(v jsontext.Value) bool {
 	if v.Kind() != '[' {
 		return false
@@ -369,7 +370,7 @@ func eachElement(v jsontext.Value, f func(e jsontext.Value) error) error {
 	return nil
 }
 
-// document returns the memory as JSON, with this id.
+// document returns the memory as JSON. id becomes the id of the memory.
 func (r *reading) document(id string) []byte {
 	out := member([]byte{'{'}, "id", quote(id))
 	out = member(out, "content", quote(r.content))

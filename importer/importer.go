@@ -83,8 +83,8 @@ const (
 	KindMerge     Kind = "merge"          // a contradiction between a merge log and the assemblies
 	KindNumber    Kind = "vector number"  // two vectors have the same number
 	KindVector    Kind = "vector taken"   // a document without an embedding got the vector of the vector file
-	// the vector in the vector file differs from the embedding of the document, which is used, or cannot be an
-	// embedding
+	// the vector of the document in the vector file cannot be an embedding, or differs from the embedding in the
+	// document; the embedding in the document is used
 	KindStale     Kind = "stale vector"
 	KindVectors   Kind = "vector file" // a vector file that cannot be read or used
 	KindIndex     Kind = "index"       // index, mapping, merge log or stats cannot be read completely
@@ -164,7 +164,8 @@ func Open(path string, format Format, opts Options) (*Source, error) {
 	return s, nil
 }
 
-// OpenLines returns a source that reads JSONL from r once; name is used in paths.
+// OpenLines returns a source that reads JSONL from r. Such a source can be read only once. name stands for the file in
+// Item.Path and Problem.Path.
 func OpenLines(r io.Reader, name string, opts Options) *Source {
 	return &Source{format: JSONL, opts: opts.withDefaults(), stream: r, name: name}
 }

@@ -31,8 +31,9 @@ var indexOwn = map[string]bool{
 	"world_model": true, "by_session": true, "by_expiry": true, "stats": true,
 }
 
-// readIndex reads memory_index.json as a stream. Entries before a fault are used: the index is only
-// a hint to where files are.
+// readIndex reads memory_index.json as a stream. If the file has a fault, readIndex reports the fault as a Problem and
+// returns the entries before it. That is enough, because the index only shows where files are: every memory file is
+// imported, listed or not.
 func (r *run) readIndex() (*index, error) {
 	ix := &index{files: map[string]string{}, byPath: map[string]string{}, groups: map[string]string{},
 		groupAt: map[string]string{}}
@@ -74,7 +75,8 @@ func (ix *index) decode(r io.Reader) error {
 	})
 }
 
-// section reads the entries in one section of a form with sections.
+// section calls entry for each member of one section of the index, such as the object "memories". A section that is
+// not an object is skipped.
 func (ix *index) section(dec *jsontext.Decoder, entry func(string, jsontext.Value)) error {
 	if dec.PeekKind() != '{' {
 		return dec.SkipValue()

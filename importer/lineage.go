@@ -57,12 +57,14 @@ func (f *folder) readLogsOrStats(dir string) error {
 	return err
 }
 
-// readMerges reads the merge log: one event per line; an invalid line does not affect the others.
+// readMerges reads the merge log, which has one event per line. It reports an invalid line and continues with the next
+// one.
 //
 //	{"event_type":"merge_creation","merge_event_id":…,"source_assembly_ids":[…],"target_assembly_id":…,…}
 //	{"event_type":"cleanup_status_update","target_merge_event_id":…,"new_status":"completed"|"failed","error":…}
 //
-// Early versions write merge and cleanup_update, and status or cleanup_status.
+// Early versions write the event types merge and cleanup_update, and the member status or cleanup_status in place of
+// new_status.
 func (f *folder) readMerges(name string) error {
 	file, err := f.open(name)
 	if err != nil {
@@ -144,7 +146,8 @@ func (l *lineage) event(line []byte) bool {
 	return true
 }
 
-// readStats reads {id:int}, or {"activation_counts":{id:int},…}.
+// readStats reads the file with the number of activations of each assembly. The file has the form {id:int}, or
+// {"activation_counts":{id:int},…}.
 func (f *folder) readStats(name string) error {
 	doc, _, _, err := f.document(name)
 	if doc == nil {

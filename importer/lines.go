@@ -86,11 +86,11 @@ func (r *run) linesOf(src io.Reader, name string) error {
 	}
 }
 
-// errEndless is the error of line for a line that is longer than longest.
+// errEndless is the error of the method line for a line of more than run.longest() bytes.
 var errEndless = errors.New("the line does not end")
 
-// longest returns the maximum number of bytes that are skipped to find the end of a line: a sparse file may have
-// terabytes without a line break.
+// longest returns the maximum number of bytes that are skipped to find the end of a line. The limit is needed because
+// a sparse file may have terabytes without a line break.
 func (r *run) longest() int { return max(256<<20, 4*r.opts.MaxBytes) }
 
 // line returns the next line, with its line break. It returns io.EOF together with the last line. If a line has
@@ -158,8 +158,9 @@ func (r *run) yieldRecord(found where, doc *object, line []byte, mends []string)
 	return r.problem(Problem{Path: at, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
 }
 
-// graphLine yields an entity or a relation as the memory that represents it. loc is the file and the line. The
-// memory has no time: the order in which memories are stored is the order of their creation.
+// graphLine yields an entity or a relation as the memory that represents it. loc is the file and the number of the
+// line. The memory has no timestamp, so the order in which the caller stores the memories becomes the order of their
+// creation.
 func (r *run) graphLine(loc string, l *graph.Line, line []byte, mends []string) error {
 	m := l.Memory(time.Time{})
 	doc, err := m.Encode(memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1})

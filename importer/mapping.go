@@ -47,8 +47,9 @@ func (k key) String() string {
 	return k.id
 }
 
-// keysOf returns the keys that an item may have in a mapping: not every system put the prefix before assemblies, and
-// some ids begin with the prefix.
+// keysOf returns the keys that an item may have in a mapping, the most likely first. id is the id of the item, and
+// group is true for an assembly. There may be several keys, because not every system put the prefix asm: before the
+// ids of assemblies, and some ids begin with this prefix.
 func keysOf(id string, group bool) []key {
 	bare := strings.TrimPrefix(id, assemblyPrefix)
 	switch {
@@ -139,7 +140,7 @@ func (r *run) number() error {
 			owner[p.number], r.numbers[p.key] = p.key, p.number
 			kept++
 		}
-		r.census.file(m.name, fmt.Sprintf("%s of vectors, %d kept if the memory or assembly exists",
+		r.census.file(m.name, fmt.Sprintf("%s of vectors; %d are kept if their memory or assembly exists",
 			human.Count(len(m.pairs), "number", "numbers"), kept))
 	}
 	for k, n := range r.numbers {
@@ -161,7 +162,7 @@ func (r *run) numberOf(item *Item) int64 {
 }
 
 // ghosts reports ids in the mappings that have neither a file nor an entry in the index, and the faults of the
-// mappings.
+// mappings. The function known reports whether an id has a file or an entry.
 func (r *run) ghosts(known func(id string) bool) error {
 	for _, m := range r.mapped {
 		for _, p := range m.pairs {

@@ -67,12 +67,13 @@ func whatIsWrong(raw []byte, err error) error {
 	case len(raw) == 0:
 		return errors.New("empty file")
 	case len(trimmed) == 0 || len(bytes.Trim(raw, "\x00")) == 0:
-		return fmt.Errorf("%d bytes of white space or zeros", len(raw))
+		return fmt.Errorf("the file has only white space or zeros (%d bytes)", len(raw))
 	}
 	return err
 }
 
-// look validates the whole object and records the members of interest.
+// look validates text, which must be one JSON object, and returns it as an object: with the names of all members, and
+// the members that show what kind of record the object is.
 func look(text []byte) (*object, error) {
 	o := &object{text: text, bare: true}
 	err := members(text, func(name string, val jsontext.Value) error {
@@ -162,7 +163,8 @@ func quote(s string) []byte {
 	return out
 }
 
-// withID returns the object with this id as a string. Everything else stays byte for byte.
+// withID returns the text of the object with this id, as a string, in the member id. If the object has this id
+// already, its text is returned unchanged. The values of the other members never change.
 func (o *object) withID(id string) []byte {
 	if o.idText && o.id == id {
 		return o.text
@@ -170,8 +172,8 @@ func (o *object) withID(id string) []byte {
 	return o.with("id", id, o.idMember)
 }
 
-// with returns the object with a string as its first member; an existing member of that name is
-// removed.
+// with returns the text of the object with the string member name set to value, as the first member. there is true if
+// the object has a member of this name already: with then removes that member.
 func (o *object) with(name, value string, there bool) []byte {
 	head := append(append(append([]byte{'{'}, quote(name)...), ':'), quote(value)...)
 	if !there {

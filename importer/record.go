@@ -68,7 +68,8 @@ func (r *run) readRecord(category string, val jsontext.Value) (*record, error) {
 	return rec, err
 }
 
-// asContent returns a string as it is, and any other value as its JSON text.
+// asContent returns a value as a JSON string: a string unchanged, any other value as a string that contains its JSON
+// text. It returns nil if val is not valid JSON.
 func asContent(val jsontext.Value) []byte {
 	if val.Kind() == '"' {
 		return quote(unquote(val))
@@ -80,9 +81,9 @@ func asContent(val jsontext.Value) []byte {
 	return quote(string(val))
 }
 
-// body returns the memory without its id. If the record's own metadata has a member whose name is already used, body
-// puts that member into an object "metadata" in the metadata. If such an object exists, a member "metadata" is put
-// there too.
+// body returns the memory as JSON without its id. session, category and key become members of the metadata. If the
+// record's own metadata has another member with the name of one of these, or a second member of any name, body puts
+// that member into an object "metadata" inside the metadata. A member "metadata" of the record is put there too.
 func (rec *record) body(session, category, key string) []byte {
 	out := member([]byte{'{'}, "content", rec.content)
 	if rec.timestamp != nil {

@@ -89,10 +89,11 @@ func (r *run) item(found Item, raw []byte) (taken bool, err error) {
 	return true, r.problem(*told)
 }
 
-// errTooLarge is the error of read for a file that is larger than Options.MaxBytes.
+// errTooLarge is the error of the method read for a file that is larger than Options.MaxBytes.
 var errTooLarge = errors.New("too large")
 
-// open opens a regular file of the source, without waiting for a pipe.
+// open opens a regular file of the source. If the name is that of a pipe, open returns an error and does not wait for
+// the pipe.
 func (r *run) open(name string) (*os.File, error) { return vfs.OpenIn(r.root, name) }
 
 // read returns the content of a file.
@@ -137,8 +138,8 @@ func readKind(err error) Kind {
 	return KindUnread
 }
 
-// list returns the names in a folder, files and folders separately, sorted. A link counts as a
-// file; whether it may be followed is decided when it is opened.
+// list returns the paths of the files and of the folders in a folder, both sorted. A link counts as a file; whether it
+// may be followed is decided when it is opened.
 func (r *run) list(dir string) (files, folders []string, err error) {
 	f, err := vfs.OpenFolderIn(r.root, dir)
 	if err != nil {

@@ -184,7 +184,8 @@ func (f *folder) isMemory(name string, doc *object) bool {
 }
 
 // idOf returns the id in the file. If the file has no id, idOf returns the id of the index entry with this file, or
-// otherwise the id in the file's name.
+// otherwise the id in the file's name. note says where the id comes from, or that it was a number; "" means that the
+// file has the id as a string.
 func (f *folder) idOf(name string, doc *object) (id, note string) {
 	switch {
 	case doc.idText:
@@ -198,8 +199,8 @@ func (f *folder) idOf(name string, doc *object) (id, note string) {
 	return stem, "the file has no id; the id from the file name was used"
 }
 
-// place returns the file of the memory with an id: the file in the index, whose path may be written in several ways,
-// or the file named after the id.
+// place returns the path of the file of the memory with this id: the file in the index, whose path may be written in
+// several ways, or the file named after the id. The bool is false if no such file exists.
 func (f *folder) place(id string) (string, bool) {
 	plain := id + ".json"
 	for _, p := range [...]string{f.ix.files[id], plain} {
@@ -240,7 +241,8 @@ func (f *folder) importPostponed(name, reason string) error {
 	return f.problem(Problem{Path: name, ID: id, Kind: KindWrongID, Reason: reason, Taken: true})
 }
 
-// take yields the memory in a file, and the problems of the file.
+// take yields the memory in a file, and the problems of the file. note and mends become the texts of the item's note
+// and of a Problem. The bool is false if the memory was not yielded, because its id was already yielded.
 func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []string) (bool, error) {
 	taken, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note, names: doc.names}, raw)
 	if err != nil || !taken {
@@ -251,7 +253,7 @@ func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []st
 	}
 	if _, named := f.ix.files[id]; err == nil && f.ix.complete && !named && f.ix.byPath[name] == "" {
 		err = f.problem(Problem{Path: name, ID: id, Kind: KindUnindexed,
-			Reason: "no entry of " + indexName + " names the file; imported nevertheless", Taken: true})
+			Reason: "no entry of " + indexName + " names the file; the file was imported nevertheless", Taken: true})
 	}
 	return true, err
 }
@@ -285,7 +287,8 @@ func (f *folder) same(a, b string) (bool, error) {
 	return err == nil && bytes.Equal(one, two), err
 }
 
-// folder reads or reports a folder in the root other than memories/.
+// folder reads a folder in the root that belongs to the Synthians format, except memories/. It reports any other
+// folder, except hidden ones.
 func (f *folder) folder(name string) error {
 	switch name {
 	case "memories":

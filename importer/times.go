@@ -18,8 +18,8 @@ var layouts = []string{
 	"2006-01-02",
 }
 
-// readTime parses a JSON string as a time, and returns it as RFC 3339 in UTC; times without a zone
-// are in loc.
+// readTime parses a JSON string as a time, and returns this time as RFC 3339 in UTC. A time without a zone is in loc.
+// The bool is false if val is not a string, or has none of the layouts.
 func readTime(val jsontext.Value, loc *time.Location) (string, bool) {
 	if val.Kind() != '"' {
 		return "", false

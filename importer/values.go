@@ -94,14 +94,16 @@ func (r *run) valuesFrom(src io.Reader, name string) error {
 // an array.
 func (r *run) longestDocument() int { return 4 * r.opts.MaxBytes }
 
-// headBytes is the maximum number of bytes that shape examines.
+// headBytes is the maximum number of bytes that the function shape examines.
 const headBytes = 256 << 10
 
-// shape examines the beginning of a file: array reports whether the file is one array, lines whether it consists of
-// lines of JSON. It consists of lines if it begins with neither { nor [, or if its first line is a complete object, or
-// a complete array followed by more lines. Any other file that begins with [ is an array. Any other file that begins
-// with { consists of lines if one of the examined lines is a complete object. shape reads only the first line if that
-// is sufficient, because a stream may be slow.
+// shape examines the beginning of a file. array reports whether the file is one JSON array, and lines whether the file
+// has one JSON value per line; both are false for any other file. ext is the extension of the file's name.
+//
+// A file with the extension .jsonl or .ndjson has lines. So has a file that begins with neither { nor [, and a file
+// whose first line is a complete object, or a complete array followed by more lines. Any other file that begins with [
+// is an array. Any other file that begins with { has lines if one of the examined lines is a complete object. shape
+// reads only the first line if that is sufficient, because a stream may be slow.
 func shape(src *bufio.Reader, ext string) (array, lines bool) {
 	if slices.Contains([]string{".jsonl", ".ndjson"}, strings.ToLower(ext)) {
 		return false, true
@@ -204,8 +206,9 @@ func (r *run) array(src io.Reader, name string) error {
 	return r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
 }
 
-// boundedReader returns errEndless if the consumer has read more than most bytes since it set read to 0. Without the
-// limit, the decoder would keep a whole element in memory, and an element in a stream may never end.
+// boundedReader is a reader with a limit for one element of an array. Its Read returns errEndless if it has returned
+// more bytes than the field most since the consumer set the field read to 0. Without the limit, the decoder would keep
+// a whole element in memory, and an element in a stream may never end.
 type boundedReader struct {
 	src        io.Reader
 	read, most int
@@ -266,13 +269,13 @@ func (r *run) yieldElements(loc where, many iter.Seq[element]) error {
 	return nil
 }
 
-// nestMost is the maximum number of lists around a record: a list of conversations in an array is
-// two. Each list is parsed as a whole before its elements are, so a file that is nothing but nested
-// lists would take time quadratic in its size.
+// nestMost is the maximum number of lists that enclose a record. A record in a list of conversations has two: the list
+// of the conversations, and the conversation. Each list is parsed as a whole before its elements are parsed. So
+// without this limit, a file of deeply nested lists would take time quadratic in its size.
 const nestMost = 4
 
-// elements returns an iterator over the records in a value. It yields one record at a time: all of them in memory
-// at once would need many times the memory of the value.
+// elements returns an iterator over the records in a value. The iterator yields one record at a time, because all
+// records in memory at once would need many times the memory of the value.
 //
 //	[…]                                         an array of records
 //	{"results":[…]}                             mem0: the results of get_all and search

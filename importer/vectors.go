@@ -112,13 +112,13 @@ func (r *run) closeVectors() {
 	}
 }
 
-// placeRows determines the owner of each row.
+// placeRows determines the owner of each row of the vector files.
 //
-// A row whose number is the md5 number of an id belongs to that id, regardless of the mappings. The numbers in a
-// mapping are the numbers of vectors. Only in an ordinal mapping, and in id_to_index.json, which exists in both forms,
-// they may be rows: they are rows if no vector has any of these numbers, and if they could be either, the mapping is
-// not used. If several mappings have an id, the first of them counts, even if the file has no such row. If two ids
-// claim a row, the row belongs to neither.
+// If the number of a row is the md5 number of an id, the row belongs to that id, regardless of the mappings. Otherwise
+// the mappings decide. A mapping maps ids to the numbers of vectors. Only the numbers in an ordinal mapping and in
+// id_to_index.json may be positions of rows instead: they are positions if no vector has any of these numbers. If they
+// may be both, the mapping is not used, and placeRows reports a Problem. If several mappings have an id, the first
+// mapping counts, even if the vector file has no such row. If two ids claim a row, the row belongs to neither.
 func (r *run) placeRows() error {
 	v := &r.vectors
 	if !v.any() {
@@ -190,9 +190,10 @@ const (
 	either
 )
 
-// numbering determines the meaning of a mapping's numbers. If all of them could be rows, and some, but not all, are
-// numbers of vectors, the result is either: rows count from 0 and numbers from 1, so a wrong guess would give each id
-// the vector of its neighbor.
+// numbering determines whether the numbers in a mapping are numbers of vectors (ids) or positions of rows (rows). The
+// result is the constant either, which means undecided, if all numbers could be positions of rows and some, but not
+// all, are numbers of vectors. Positions count from 0 and numbers from 1, so a wrong guess would give each id the
+// vector of its neighbor.
 func (v *vectors) numbering(m mapping, dirs []string) numbering {
 	if base := path.Base(m.name); base != ordinalMapping && base != "id_to_index.json" {
 		return ids
@@ -219,7 +220,8 @@ func (v *vectors) numbering(m mapping, dirs []string) numbering {
 	return ids
 }
 
-// find returns the row of the vector with this number, in the vector files of the folders dirs.
+// find returns the row of the vector with this number, in the vector files of the folders dirs. The bool is false if
+// no vector has this number.
 func (v *vectors) find(dirs []string, number int64) (place, bool) {
 	for _, f := range v.files {
 		if slices.Contains(dirs, path.Dir(f.Path)) {
@@ -231,9 +233,9 @@ func (v *vectors) find(dirs []string, number int64) (place, bool) {
 	return place{}, false
 }
 
-// row returns the place of a row in the vector file that is in one of the folders dirs. It returns false if these
-// folders have no vector file, or if the file has no such row. It also returns false if there are several vector
-// files, because the mapping does not tell which of them it means.
+// row returns the row at the position row in the vector file that is in one of the folders dirs. ok is false if these
+// folders have no vector file, or if the file has no such row. ok is also false if there are several vector files,
+// because the mapping does not tell which of them it means.
 func (v *vectors) row(dirs []string, row int64) (found place, ok bool) {
 	for _, f := range v.files {
 		if slices.Contains(dirs, path.Dir(f.Path)) {
@@ -247,7 +249,7 @@ func (v *vectors) row(dirs []string, row int64) (found place, ok bool) {
 }
 
 // placeOf returns the row of an item in a vector file. It looks in the mappings first, and then for the md5 of the
-// item's id, because mappings get lost (FAILURES 33).
+// item's id, because mappings get lost (FAILURES 33). The bool is false if no row belongs to the item.
 func (v *vectors) placeOf(item *Item) (place, bool) {
 	keys := keysOf(item.ID, item.Assembly)
 	for _, k := range keys {
@@ -267,7 +269,7 @@ func (v *vectors) placeOf(item *Item) (place, bool) {
 const unclaimedMost = 1000
 
 // unclaimed reports the rows that no mapping in use assigns to an id and that no document has used. It also reports,
-// for each file, how many documents its dimension did not fit.
+// for each vector file, the number of documents whose embedding has another dimension than the file.
 func (r *run) unclaimed() error {
 	for _, f := range r.vectors.files {
 		for row, claimed := range f.claimed {

@@ -66,8 +66,8 @@ func DropOldest(fsys vfs.FS, dir string) string {
 	return name
 }
 
-// OpenBackup maps an older base file of the index, and returns it as a set of index files. The caller must
-// check whether the log still reaches back to the LSN of the set.
+// OpenBackup opens an older base file of the index, mapped into memory, and returns it as a set of index files. The
+// caller must check whether the log still reaches back to the LSN of the set.
 func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// OpenBase maps the base file of the index alone, without its delta.
+// OpenBase opens the base file of the index, mapped into memory, without the delta.
 func OpenBase(fsys vfs.FS, dir, store string) (*Set, error) {
 	t, err := table.Open(fsys, dir, BaseName, Schema())
 	if err != nil {

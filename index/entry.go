@@ -38,8 +38,9 @@ type Entry struct {
 // only the document shows whether there is a vector.
 const UnknownDimension = -1
 
-// Vector returns the FAISS id of the document's vector, from a complete index line: the LSN of the write that
-// brought the vector. It returns 0 if there is no vector, or if that is unknown.
+// Vector returns the FAISS id of the document's vector, from a complete index line: the LSN of the write that brought
+// the vector, or the id that an import has set. It returns 0 if the document has no vector, or if the line does not
+// record whether there is one.
 func (e *Entry) Vector() int64 {
 	switch {
 	case e.Deleted || e.Dimension <= 0:
@@ -50,10 +51,10 @@ func (e *Entry) Vector() int64 {
 	return int64(e.Version)
 }
 
-// VectorNumber returns the FAISS id of the document's vector. Unlike Vector, it does not return 0 if there is no
-// vector, or if that is unknown: it returns the id that the vector would have. This is VectorID if it is set, and
-// otherwise Version. But a Version that is not the LSN of a frame (LSNs are multiples of 8) can be the same for many
-// documents; then VectorNumber makes the id from the content hash, see StrayVector.
+// VectorNumber returns the FAISS id that the document's vector has or would have, even if the document has no vector.
+// This is VectorID if that is set, and otherwise Version. Only the LSN of a frame, which is a multiple of 8, belongs
+// to one document; any other Version can be the same for many documents. VectorNumber then makes the id from the
+// content hash; see StrayVector.
 func (e *Entry) VectorNumber() int64 {
 	switch {
 	case e.VectorID != 0:

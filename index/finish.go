@@ -12,9 +12,10 @@ var errLine = errors.New("not an index line")
 var sizeMember = []byte(`,"size":`)
 
 // Finish turns the index line in a log record into a complete index line, and appends the result to dst. After the
-// JSON member size, Finish inserts mtime (Unix microseconds), version, and writer, the number of the writer. If
-// writer is 0, Finish omits the number. Finish removes the JSON member members, which ends the line of an assembly
-// in the log. A line that already has an mtime keeps that mtime: the file existed before the version.
+// JSON member size, Finish inserts the JSON members mtime (Unix microseconds), version, and by, which has the value
+// writer, the number of the writer. If writer is 0, Finish omits by. Finish removes the JSON member members, which
+// ends the line of an assembly in the log. A line that already has an mtime keeps that mtime: the file existed before
+// the version.
 //
 // Finish does not parse the line again, because the line comes from a verified record. Inside a JSON string every
 // quote has a backslash before it, so ,"size": can only be the JSON member.
@@ -40,7 +41,8 @@ func Finish(dst, line []byte, version uint64, mtime int64, writer uint32) ([]byt
 		}
 	}
 	if end == digits || len(rest) == 0 || rest[0] != ',' && len(rest) != 1 {
-		return dst, fmt.Errorf("%w: after the size, neither session nor expiry nor the end follows: %.60q", errLine, line)
+		return dst, fmt.Errorf("%w: the size must be followed by the session, the expiry or the end of the line: "+
+			"%.60q", errLine, line)
 	}
 	dst = append(dst, line[:end]...)
 	dst = appendStamp(dst, version, mtime, writer)

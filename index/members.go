@@ -15,11 +15,12 @@ import (
 
 var membersMember = []byte(`,"members":[`)
 
-// MemberPrefix returns the prefix of the members keys of an assembly, and of the by_member keys of a memory.
+// MemberPrefix returns the prefix that all keys of an assembly have in the index section members, and all keys of a
+// memory in the section by_member. id is the id of the assembly or memory.
 func MemberPrefix(id string) string { return SessionPrefix(id) }
 
-// MemberKey returns the key in the index section members of a pair of an assembly and a memory, or, with
-// exchanged arguments, the key of the pair in by_member.
+// MemberKey returns the key for an assembly and one of its members. In the index section members, first is the
+// assembly and second the memory; in the section by_member, first is the memory and second the assembly.
 func MemberKey(first, second string) string { return MemberPrefix(first) + second }
 
 // SplitMemberKey is the inverse of MemberKey: it returns the arguments for which MemberKey returned key. ok is false if
@@ -50,7 +51,7 @@ func (p *pairs) membership(e *lineEdits) error {
 		c := &p.ch.List[sc.i]
 		old, err := Pairs(p.set, Members, c.ID)
 		if err != nil {
-			return fmt.Errorf("the members of %q: %w", c.ID, err)
+			return fmt.Errorf("reading the members of assembly %q: %w", c.ID, err)
 		}
 		now := slices.Clone(c.Members)
 		if c.Deleted {
@@ -77,8 +78,8 @@ func (p *pairs) pair(assembly, memory string, live bool) {
 	p.byMember = append(p.byMember, pairEdit{escape(MemberKey(memory, assembly)), live})
 }
 
-// counted returns an error unless the index line of an assembly counts as many members as the change lists. So
-// members are not lost if a writer provides a line without them.
+// counted returns an error unless the member_count in the index line of an assembly equals the number of c.Members.
+// The check finds a writer that provides a line without its members, which would lose them.
 func counted(line []byte, c *Change) error {
 	e, err := ParseLine(line)
 	if err == nil && e.MemberCount != int64(len(c.Members)) {
@@ -91,8 +92,8 @@ func counted(line []byte, c *Change) error {
 	return nil
 }
 
-// removeMembers adds changes that remove the memories ids from the assemblies in s. Apart from that, the index
-// lines of these assemblies do not change.
+// removeMembers adds changes that remove the memories with these ids from all assemblies in s. In the index line of
+// such an assembly, only the member count changes.
 func (ch *Changes) removeMembers(s *Set, ids []string) error {
 	var assemblies []string
 	for _, id := range ids {

@@ -17,9 +17,10 @@ type Model struct {
 // model.
 func (m Model) Switching() bool { return m.Since != 0 && !m.Done }
 
-// Older reports whether a version's vector was made by an older model. It returns false if no such vectors are
-// left. number is the FAISS id of the vector, which is the LSN of the write that brought the vector and stays
-// the same in versions that keep the vector. Numbers from an import are smaller than every LSN.
+// Older reports whether a version's vector was made by an older model. It returns false if no such vectors are left.
+// number is the FAISS id of the vector: the LSN of the write that brought the vector, which stays the same in versions
+// that keep the vector, or a number from an import. Numbers from an import are smaller or larger than every LSN; then
+// only version decides.
 func (m Model) Older(version uint64, number int64) bool {
 	return m.Switching() && (version < m.Since || number >= 64<<10 && number%8 == 0 && uint64(number) < m.Since)
 }

@@ -57,8 +57,9 @@ func newOverlay(hash func(byte, string) (uint64, uint64)) *Overlay {
 	return &Overlay{hash: hash, first: 1}
 }
 
-// Put records that the newest version of a key is at pos, which must be below 1<<62. Positions must rise. A
-// position not above the last one is a repetition, as in a replay: then Put changes nothing and returns false.
+// Put records that the newest version of a key is at pos, which must be below 1<<62. deleted means that this version
+// is a deletion. Positions must rise. A position not above the last one is a repetition, as in a replay: then Put
+// changes nothing and returns false.
 func (o *Overlay) Put(kind byte, id string, pos uint64, deleted bool) bool {
 	h1, h2 := o.hash(kind, id)
 	o.mu.Lock()
@@ -85,8 +86,8 @@ func (o *Overlay) Put(kind byte, id string, pos uint64, deleted bool) bool {
 	return true
 }
 
-// Get returns the position of the newest version of a key and whether that is a deletion; ok is false if the key is not
-// in the overlay.
+// Get returns the position of the newest version of a key, and whether this version is a deletion. ok is false if the
+// key is not in the overlay.
 func (o *Overlay) Get(kind byte, id string) (pos uint64, deleted, ok bool) {
 	h1, h2 := o.hash(kind, id)
 	o.mu.RLock()
@@ -100,8 +101,9 @@ func (o *Overlay) Get(kind byte, id string) (pos uint64, deleted, ok bool) {
 	return p & posMask, p&flagDeleted != 0, true
 }
 
-// DropBelow removes the versions at positions below spilled, because the index files have them now. Before the call,
-// the caller must make the new set of files current: a reader that misses a version in the overlay looks in the files.
+// DropBelow removes the versions at positions below spilled, because the index files now contain these versions.
+// Before the call, the caller must make the new set of files current: a reader that does not find a version in the
+// overlay looks in the files.
 func (o *Overlay) DropBelow(spilled uint64) {
 	for o.dropSome(spilled) {
 	}
@@ -143,16 +145,16 @@ func (o *Overlay) Len() int {
 	return o.live
 }
 
-// At is one change in an overlay: the position of a version, and whether that is a deletion.
+// At is one change in an overlay: the position of a version, and whether this version is a deletion.
 type At struct {
 	Pos     uint64
 	Deleted bool
 }
 
-// Changes yields, in LSN order, the newest version of each key that changed in [from, to). If the newest version
-// of a key is at position to or above, Changes does not yield the key; a later call does. The cost is proportional
-// to the changes since from. Changes that Put makes meanwhile may or may not be yielded. DropBelow must not run
-// during the iteration.
+// Changes yields, in LSN order, the newest version of each key that changed at a position in [from, to). If a key has
+// a newer version at or above the position to, Changes does not yield the key; a later call with a higher end does.
+// The cost is proportional to the number of changes since from. Changes that Put makes meanwhile may or may not be
+// yielded. DropBelow must not run during the iteration.
 func (o *Overlay) Changes(from, to uint64) iter.Seq[At] {
 	return func(yield func(At) bool) {
 		var batch [256]At
@@ -171,8 +173,8 @@ func (o *Overlay) Changes(from, to uint64) iter.Seq[At] {
 	}
 }
 
-// collect copies changes in [from, to) to dst, at most len(dst) of them, and returns their number. So the caller
-// holds no lock while it processes the changes.
+// collect copies changes at positions in [from, to) to dst, at most len(dst) of them, and returns their number. It
+// holds the lock only while it copies, so that the caller processes the changes without the lock.
 func (o *Overlay) collect(dst []At, from, to uint64) (n int) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -10,8 +10,8 @@ type slotTable struct {
 	used  int
 }
 
-// home returns the table slot at which the search for a hash begins. The top byte of the hash selects the
-// table, the next one is the tag.
+// home returns the slot at which the search for a key begins. h1 is the first hash of the key: its lower bits select
+// the slot, its top byte the table, and the next byte is the tag.
 func (t *slotTable) home(h1 uint64) int { return int(h1) & (len(t.slots) - 1) }
 
 func tag(h1 uint64) uint8 { return uint8(h1 >> 48) }

@@ -29,13 +29,13 @@ type PurgedBackups struct {
 // backupMost is the maximum size of a damaged backup that is searched, in bytes.
 const backupMost = 2 << 30
 
-// PurgeBackups removes the lines of the documents ids from every backup in backups/, by rewriting the backup.
-// section is the index section of the documents' kind, and file returns the path of a document's file in a store.
-// PurgeBackups writes in target.Dir, a folder on the same file system that no other process uses. The LSNs and the
-// time in a backup stay the same.
+// PurgeBackups removes the lines of the documents with these ids from every backup in backups/, by rewriting the
+// backup. section is the index section of the documents' kind, and file returns the path of a document's file in a
+// store. PurgeBackups writes in target.Dir, a folder on the same file system that no other process uses. The LSNs and
+// the time in a backup stay the same.
 //
-// PurgeBackups removes a backup that it cannot rewrite, because the backup is damaged or belongs to another store,
-// if the backup has a line of these documents. It also removes a damaged backup that may have had such a line.
+// Some backups cannot be rewritten, because they are damaged or belong to another store. PurgeBackups removes such a
+// backup if it has a line of one of these documents. A damaged backup is also removed if it may have had such a line.
 // PurgeBackups may be interrupted at any point and repeated.
 func PurgeBackups(dir string, target Target, section int, ids []string, file func(id string) string) (r PurgedBackups,
 	err error) {
@@ -88,8 +88,8 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids
 	return nil
 }
 
-// unusable searches the bytes of a backup that cannot be read as an index of this store. It removes the backup if
-// the backup contains data of the documents ids, or if it is damaged and may have contained such data.
+// unusable searches the bytes of a backup that cannot be read as an index of this store. It removes the backup if the
+// backup contains data of the documents with these ids, or if the backup is damaged and may have contained such data.
 func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string, file func(id string) string) error {
 	path := filepath.Join(dir, filepath.FromSlash(b.Name))
 	all, err := vfs.ReadFile(fsys, path, backupMost)
@@ -137,11 +137,12 @@ func isIntact(fsys vfs.FS, dir string, b Backup) bool {
 	return t.Release() == nil && err == nil
 }
 
-// DropBackups removes the backups of the index that have lines of the given documents, memories also as members.
-// section is the index section of the documents' kind. DropBackups is for a disk that has no room to rewrite the
-// backups: the index does not need them. unlinked are the names of removed backups that were not overwritten, because a
-// process has them mapped, or because it is unknown whether a process has: until just before, the newest backup was the
-// base.
+// DropBackups removes the backups of the index that have lines of the documents with these ids. If the documents are
+// memories, it also removes the backups in which an assembly has one of them as a member. section is the index section
+// of the documents' kind. DropBackups is for a disk that has no room to rewrite the backups; it may remove them,
+// because the index does not need them. unlinked are the names of removed backups that were not overwritten, because a
+// process has them mapped or this is unknown, or because of another hard link or permissions. A process may have the
+// newest backup mapped, because that file was the base until just before.
 func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dropped, unlinked []string, err error) {
 	list, err := Backups(fsys, dir)
 	if err != nil {
@@ -198,7 +199,8 @@ func purgeBackup(dir string, to Target, b Backup, section int, ids []string) (ch
 	return true, to.FS.Rename(filepath.Join(to.Dir, BaseName), filepath.Join(dir, filepath.FromSlash(b.Name)))
 }
 
-// purging returns the changes to the index set that remove all data of the documents ids.
+// purging returns the changes to the index set that remove all data of the documents with these ids. version becomes
+// the version of the deletions.
 func purging(set *Set, section int, version uint64, ids []string) (ch Changes, err error) {
 	for _, id := range ids {
 		_, ok, err := set.Get(nil, section, id)

@@ -68,7 +68,8 @@ const (
 	needed = hasFilepath | hasHash | hasSize
 )
 
-// object parses the members of a JSON object into e and returns the set of those present.
+// object parses the members of a JSON object into e. The result has the bit of each member that is present; see the
+// method member.
 func (s *scanner) object(e *Entry) (seen int) {
 	s.need('{')
 	if s.take('}') {
@@ -126,7 +127,7 @@ func (s *scanner) member(e *Entry, name []byte) int {
 	case "by":
 		n := s.unsigned()
 		if n == 0 || n > math.MaxUint32 {
-			s.fail("not the number of a writer")
+			s.fail("the number of the writer is not from 1 to 4294967295")
 		}
 		e.By = uint32(n)
 		return hasBy
@@ -135,7 +136,7 @@ func (s *scanner) member(e *Entry, name []byte) int {
 		return hasDimension
 	case "vector_id":
 		if e.VectorID = s.integer(); e.VectorID <= 0 {
-			s.fail("not an id")
+			s.fail("the number of the vector is less than 1")
 		}
 		return hasVector
 	case "session_id":

@@ -66,7 +66,8 @@ func (s *scanner) str() []byte {
 	return nil
 }
 
-// unescape reads the rest of a string whose first escape is next.
+// unescape reads the rest of a string that has an escape, and returns the whole string without escapes. from is the
+// index at which the string begins, and the scanner is at the first escape.
 func (s *scanner) unescape(from int) []byte {
 	v := append(make([]byte, 0, 2*(s.i-from)+16), s.b[from:s.i]...)
 	for s.i < len(s.b) {
@@ -138,7 +139,7 @@ func (s *scanner) hex4() (r rune) {
 		case c|0x20 >= 'a' && c|0x20 <= 'f':
 			c = c | 0x20 - 'a' + 10
 		default:
-			s.fail("an escape that is not hex")
+			s.fail("an escape with a digit that is not hexadecimal")
 			return 0
 		}
 		r = r<<4 | rune(c)

@@ -31,11 +31,12 @@ const (
 	OffsetsDeltaName = OffsetsName + ".delta"
 )
 
-// offsetsFrom is the size in bytes of an index file from which it has offsets. In a smaller one a search reads few
-// lines, which are in the processor's cache.
+// offsetsFrom is the smallest size in bytes of an index file that gets an offsets file, which maps hashes of keys to
+// positions of lines. In a smaller index file, a search reads only few lines, and these are usually in the processor's
+// cache.
 var offsetsFrom int64 = 1 << 20
 
-// The types of package table that are part of this package's interface.
+// These types of package table are part of the interface of package index.
 type (
 	Set     = table.Set     // base and delta files; immutable, reference-counted
 	Current = table.Current // the Set that readers use now
@@ -71,7 +72,8 @@ func Schema() *table.Schema {
 	return &table.Schema{Name: "memory_index", Sections: sections, Offsets: OffsetsName, OffsetsFrom: offsetsFrom}
 }
 
-// Load maps the index files of the store in dir; see table.Load. prev is the previously loaded set or nil.
+// Load opens the index files of the store in dir, mapped into memory; see table.Load. prev is the previously loaded
+// set or nil.
 func Load(fsys vfs.FS, dir string, want Want, prev *Set) (*Set, error) {
 	return table.Load(fsys, dir, Schema(), want, prev)
 }
@@ -87,7 +89,7 @@ func IsTombstone(line []byte) bool { return bytes.HasPrefix(line, []byte(tombsto
 var (
 	livePair, deadPair = []byte("1"), []byte("0")
 
-	errPair = errors.New("the value of a pair must be 1, or 0 in a delta")
+	errPair = errors.New("the value in this section must be 1, or, in a delta, 1 or 0")
 )
 
 func isDeadPair(value []byte) bool { return len(value) == 1 && value[0] == '0' }

@@ -10,9 +10,10 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads all index files of a set and yields every error in them. If there is no error, it verifies that the
-// sections agree: the counts, a pair for each session, expiry and member, and no pair without its memory or assembly. A
-// member need not exist: see verifier.assembly.
+// Verify reads all index files of a set and yields every error in them. If there is no error, Verify also checks that
+// the sections agree. The counts must be right. Each memory with a session or an expiry must have a pair in by_session
+// or by_expiry. Each member of an assembly must have a pair in members and in by_member. Each pair must belong to an
+// existing memory or assembly, except that a member need not exist: see verifier.assembly.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		if sound, more := check(s, yield); sound && more {
@@ -75,9 +76,10 @@ type verifier struct {
 	bySession, byExpiry struct{ lines, pairs pairSum }
 }
 
-// pairSum describes a set of keys of the section by_session or by_expiry: their number, and the sum of their hashes.
-// Two sets with the same pairSum are equal, except by chance. So no key needs a look-up, unless the pairSum of the
-// section differs from the one that the lines of the memories require; then a look-up of each key finds the fault.
+// pairSum describes a set of keys of the section by_session or by_expiry: the number of the keys, and the sum of their
+// hashes. Two sets with the same pairSum are equal, except by chance. Verify compares the pairSum of the keys in a
+// section with that of the keys that the lines of the memories require. Only if the two differ does Verify look up
+// each key, to find the fault.
 type pairSum struct {
 	n   int64
 	sum uint64
@@ -157,7 +159,8 @@ func (v *verifier) document(item Item) bool {
 	return true
 }
 
-// memory verifies the index line of a memory and counts its pairs.
+// memory verifies the index line of a memory. It adds the pairs that the memory must have in by_session and by_expiry
+// to the expected sums, which are compared later.
 func (v *verifier) memory(item Item) bool {
 	e, err := ParseLine(item.Value)
 	if err != nil {
@@ -175,20 +178,20 @@ func (v *verifier) memory(item Item) bool {
 	return true
 }
 
-// inSession verifies that a memory of a session has its pair in the section by_session. It skips an index line
-// that cannot be parsed, because memory has already reported that line.
+// inSession verifies that a memory of a session has its pair in the section by_session. It skips an index line that
+// cannot be parsed, because the method memory has already reported that line.
 func (v *verifier) inSession(item Item) bool {
 	e, err := ParseLine(item.Value)
 	return err != nil || e.SessionID == "" || v.has(BySession, SessionKey(e.SessionID, string(item.Key))) ||
-		v.fault("%q is missing in the section by_session", item.Key)
+		v.fault("memory %q is missing in the section by_session", item.Key)
 }
 
 // expires verifies that a memory with an expiry has its pair in the section by_expiry. It skips an index line that
-// cannot be parsed, because memory has already reported that line.
+// cannot be parsed, because the method memory has already reported that line.
 func (v *verifier) expires(item Item) bool {
 	e, err := ParseLine(item.Value)
 	return err != nil || e.ExpiresAt.IsZero() || v.has(ByExpiry, ExpiryKey(e.ExpiresAt, string(item.Key))) ||
-		v.fault("%q is missing in the section by_expiry", item.Key)
+		v.fault("memory %q is missing in the section by_expiry", item.Key)
 }
 
 // assembly verifies the index line and the pairs of an assembly. It does not verify that the members exist,
@@ -220,9 +223,10 @@ func (v *verifier) member(item Item) bool {
 	case !ok:
 		return v.fault("the section members has the malformed key %q", item.Key)
 	case !v.has(Assemblies, assembly):
-		return v.fault("the section members has %q of assembly %q, which does not exist", id, assembly)
+		return v.fault("the section members has the member %q of assembly %q, but this assembly does not exist", id,
+			assembly)
 	case !v.has(ByMember, MemberKey(id, assembly)):
-		return v.fault("%q in assembly %q is missing in the section by_member", id, assembly)
+		return v.fault("member %q of assembly %q is missing in the section by_member", id, assembly)
 	}
 	return true
 }
@@ -233,7 +237,7 @@ func (v *verifier) containing(item Item) bool {
 		return v.fault("the section by_member has the malformed key %q", item.Key)
 	}
 	if !v.has(Members, MemberKey(assembly, id)) {
-		return v.fault("%q in assembly %q is missing in the section members", id, assembly)
+		return v.fault("member %q of assembly %q is missing in the section members", id, assembly)
 	}
 	return true
 }
@@ -251,15 +255,16 @@ func (v *verifier) session(item Item) bool {
 	return true
 }
 
-// ofSession verifies, for a pair in the section by_session, that the memory is in the session. It skips a
-// malformed key, because session has already reported that key.
+// ofSession verifies, for a pair in the section by_session, that the memory is in the session. It skips a malformed
+// key, because the method session has already reported that key.
 func (v *verifier) ofSession(item Item) bool {
 	session, id, ok := SplitSessionKey(string(item.Key))
 	if !ok {
 		return true
 	}
 	if e, ok := v.entry(id); !ok || e.SessionID != session {
-		return v.fault("%q is in session %q in the section by_session, but not in its index line", id, session)
+		return v.fault("memory %q is in session %q according to the section by_session, but not according to its "+
+			"index line", id, session)
 	}
 	return true
 }
@@ -272,15 +277,16 @@ func (v *verifier) expiry(item Item) bool {
 	return true
 }
 
-// ofExpiry verifies, for a pair in the section by_expiry, that the memory expires at the time in the pair. It
-// skips a malformed key, because expiry has already reported that key.
+// ofExpiry verifies, for a pair in the section by_expiry, that the memory expires at the time in the pair. It skips a
+// malformed key, because the method expiry has already reported that key.
 func (v *verifier) ofExpiry(item Item) bool {
 	at, id, ok := SplitExpiryKey(string(item.Key))
 	if !ok {
 		return true
 	}
 	if e, ok := v.entry(id); !ok || !e.ExpiresAt.Equal(at) {
-		return v.fault("%q expires at %s in the section by_expiry, but not in its index line", id, at.Format(nanoForm))
+		return v.fault("memory %q expires at %s according to the section by_expiry, but not according to its index "+
+			"line", id, at.Format(nanoForm))
 	}
 	return true
 }

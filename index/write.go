@@ -54,7 +54,7 @@ type Written struct {
 	BackupErr error
 }
 
-// WriteDelta writes a new delta of the index: the changes, together with those of the present delta. s itself
+// WriteDelta writes a new delta of the index, which has the changes of the present delta and the changes ch. s itself
 // does not change; Load returns the new set.
 func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
 	p := newPairs(s, &ch)
@@ -85,8 +85,8 @@ func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 	return w, nil
 }
 
-// WriteOffsets writes the offsets of those files of a set that have none that can be used, and uses them in s. damaged
-// is called as Want.Damaged is. It returns the names of the files that it wrote.
+// WriteOffsets writes the missing or damaged offsets files of the index files of a set, and opens these files for s.
+// It returns the names of the files that it wrote. damaged is called as Want.Damaged is.
 func WriteOffsets(s *Set, to Target, damaged func(path string, err error)) (names []string, err error) {
 	return table.WriteOffsets(s, to.table(nil), damaged)
 }
@@ -123,7 +123,8 @@ type extra struct {
 	Model     *Model  `json:"model"`
 }
 
-// extraOf returns the extra object in the metadata of the newest file of a set.
+// extraOf returns the extra object in the metadata of the newest file of a set. ok is false if the set has no file, or
+// if the object cannot be decoded.
 func extraOf(s *Set) (x extra, ok bool) {
 	t := s.Delta()
 	if t == nil {
@@ -198,8 +199,8 @@ func MergeDue(s *Set) bool {
 	return s.Delta() != nil && s.Delta().Size() > s.Base().Size()/deltaShare
 }
 
-// pairs derives the edits of the sections by_session and by_expiry from the old and new index lines, and those
-// of members and by_member from the set and the changes.
+// pairs derives the edits of the sections that contain pairs. The edits of by_session and by_expiry come from the old
+// and new index lines of memories. The edits of members and by_member come from the set and the changes.
 type pairs struct {
 	set      *Set
 	ch       *Changes
@@ -269,8 +270,9 @@ func (p *pairs) changed(sec int, key, before, after []byte) error {
 	return nil
 }
 
-// samePairs reports whether two index lines end with the same session and expiry, if this package wrote them. If
-// samePairs returns false, the session and expiry may still be the same.
+// samePairs reports whether two index lines of memories have the same text after their stamps, and therefore the same
+// session and expiry. If samePairs returns false, the session and expiry may still be the same. The lines must be as
+// this package writes them.
 func samePairs(a, b []byte) bool {
 	endA, okA := behindStamp(a)
 	endB, okB := behindStamp(b)
@@ -283,9 +285,10 @@ var (
 	dimensionMember, vectorMember = []byte(`,"dimension":`), []byte(`,"vector_id":`)
 )
 
-// behindStamp returns the rest of an index line after size, mtime and version, as Finish orders them, and after the
-// optional members by, dimension and vector_id. None of these names can occur inside a string, because each quote in a
-// string has a backslash before it.
+// behindStamp returns the part of an index line that follows size, mtime and version, and the optional by, dimension
+// and vector_id, in the order in which Finish writes these JSON members. ok is false if size, mtime or version is
+// missing there. None of the names can occur inside a string, because each quote in a string has a backslash before
+// it.
 func behindStamp(line []byte) (rest []byte, ok bool) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 {
@@ -308,7 +311,8 @@ func behindStamp(line []byte) (rest []byte, ok bool) {
 	return rest, true
 }
 
-// sizeOf returns the value of the JSON member size of an index line; 0 for a nil line.
+// sizeOf returns the value of the JSON member size of an index line; 0 for a nil line. ok is false if the line has no
+// such member.
 func sizeOf(line []byte) (n int64, ok bool) {
 	if line == nil {
 		return 0, true
@@ -326,8 +330,8 @@ func sizeOf(line []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// linePairs has the encoded keys' prefixes under which a memory appears in by_session and by_expiry. A prefix is ""
-// if the memory does not appear in that section.
+// linePairs has the prefixes of the keys of a memory in the sections by_session and by_expiry, in encoded form: a key
+// is the prefix followed by the id of the memory. A prefix is "" if the section has no key of the memory.
 type linePairs struct{ session, expiry string }
 
 func pairsOf(line []byte) (lp linePairs, err error) {
@@ -349,8 +353,9 @@ func pairsOf(line []byte) (lp linePairs, err error) {
 
 func escape(s string) string { return string(jsondoc.AppendEscaped(nil, s)) }
 
-// swapPair adds to list the edits that replace the pair under prefix old by one under prefix now. key is
-// encoded already; the encoding works character by character, so encoded parts can be joined.
+// swapPair appends to list the edits that replace a pair: the key that begins with the prefix old is removed, and one
+// that begins with the prefix now is added. A prefix "" means that there is no such key. key is the id of the memory
+// in encoded form. Encoded parts can be joined, because the encoding works character by character.
 func swapPair(list []pairEdit, old, now string, key []byte) []pairEdit {
 	if old == now {
 		return list

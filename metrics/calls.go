@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Calls counts the requests of the clients of an MCP server. The Options.Observe of package mcpserver must call
-// Observe.
+// Calls counts the requests of the clients of an MCP server. The caller must set Options.Observe of package mcpserver
+// to a function that calls Calls.Observe.
 type Calls struct{ durations *prometheus.HistogramVec }
 
 // NewCalls returns a collector for the requests of a server.

@@ -149,8 +149,8 @@ func histogram(to chan<- prometheus.Metric, d *prometheus.Desc, h *varve.Duratio
 	to <- prometheus.MustNewConstHistogram(d, h.Count(), h.Sum.Seconds(), buckets, labels...)
 }
 
-// damageIn returns the number of problems that are damage, as far as it is known without reading the whole
-// store.
+// damageIn returns the number of different errors about damage in problems and in r, the report of opening the store.
+// Damage that only reading the whole store would show is not counted.
 func damageIn(r *varve.OpenReport, problems []error) (n int) {
 	all := append(slices.Clone(problems), r.Problems...)
 	if r.Damage != nil {

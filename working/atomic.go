@@ -25,7 +25,7 @@ func (m *Memory) SetIfAbsent(ctx context.Context, key string, value any, opts ..
 	return ok, err
 }
 
-// try writes an item, and reports whether the condition of the write was met.
+// try writes an item, and reports whether the condition of the write was met. If it was not met, the error is nil.
 func (m *Memory) try(ctx context.Context, p PutItem) (Item, bool, error) {
 	it, err := m.one(ctx, OpPut{Items: []PutItem{p}})
 	var conflict *ConflictError

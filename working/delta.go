@@ -40,7 +40,8 @@ type Change struct {
 }
 
 // Delta has the changes that an operation makes. It has the results of the operation, not its conditions. It contains
-// changed values, but of checkpoints only the ids, so it is about as large as the data of the operation.
+// the changed values. Of a new checkpoint it contains the id and the description but not the content, so a Delta is
+// about as large as the data of the operation.
 type Delta struct {
 	Changes []Change
 	// Blind means that the changes are correct whatever the state of the scope is. So the home may make other changes

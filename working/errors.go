@@ -40,7 +40,7 @@ type (
 	CorruptionError = errs.CorruptionError
 )
 
-// LimitError means that a write would exceed a limit of a scope. It matches ErrLimit.
+// LimitError means that a write would exceed a limit of a scope. The error matches ErrLimit.
 type LimitError struct {
 	Scope Scope
 	What  string // "keys" or "bytes"
@@ -56,7 +56,7 @@ func (e *LimitError) Error() string {
 
 func (e *LimitError) Unwrap() error { return errs.ErrLimit }
 
-// ConflictError means that another writer has changed a value. It matches ErrConflict.
+// ConflictError means that another writer has changed a value. The error matches ErrConflict.
 type ConflictError struct {
 	Name            string
 	Expected, Found uint64 // versions of the value; 0: no value; both 0: the versions are unknown
@@ -70,8 +70,8 @@ func (e *ConflictError) Unwrap() error {
 	return &errs.ConflictError{ID: e.Name, Expected: e.Expected, Found: e.Found}
 }
 
-// CheckpointError means that a checkpoint cannot be read. It matches the errors that Err matches,
-// such as ErrNotFound and ErrCorrupt.
+// CheckpointError means that a checkpoint cannot be read. The error matches all errors that Err matches, such as
+// ErrNotFound and ErrCorrupt.
 type CheckpointError struct {
 	ID  string
 	Err error

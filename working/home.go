@@ -7,11 +7,11 @@ import (
 )
 
 // Home stores the working memory of any number of scopes. It performs each operation completely or not at all, and in
-// the same order for all users of the home. A Home does not know JSON, reserved keys and defaults; these are the task
-// of Memory. The package comment explains why operations are data.
+// the same order for all users of the home. A Home does not know JSON, reserved keys and defaults: a Memory handles
+// them. The package comment explains why operations are data.
 //
-// The caller owns the memory of a Result, and the home owns the memory of an Op. Neither may write to the memory of the
-// other.
+// The caller owns the memory of a Result, and the home owns the memory of an Op. Neither may write to the memory of
+// the other.
 type Home interface {
 	// Do performs one operation. If it returns an error that does not match ErrOutcomeUnknown, nothing was changed.
 	Do(ctx context.Context, r *Request) (Result, error)

@@ -34,7 +34,8 @@ func UserKey(name string) (string, bool) {
 	return name[1:], true
 }
 
-// display returns the name of an item as a message shows it.
+// display returns a text for messages that names an item: the user's key in quotes, "the task state", or any other
+// name in quotes.
 func display(name string) string {
 	if key, ok := UserKey(name); ok {
 		return "key " + human.Quote(key)

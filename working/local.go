@@ -32,7 +32,7 @@ type localScope struct {
 	gone  bool // the scope was removed from the map
 }
 
-// NewLocal returns an empty home. If clock is nil, it uses SystemClock.
+// NewLocal returns a Local without scopes. If clock is nil, the Local uses SystemClock.
 func NewLocal(clock Clock) *Local {
 	if clock == nil {
 		clock = SystemClock()

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// LogEntry is an entry about a scope in a store's log. It has either the changes of operations that were judged one
-// after another at the same moment, or the whole state of the scope.
+// LogEntry is an entry about a scope in a store's log. It has either the changes of operations, or the whole state of
+// the scope. The changes are of operations that State.Judge has judged one after another at the same moment.
 type LogEntry struct {
 	At      Moment
 	Version uint64 // version of the first change; each later change has the next version
@@ -28,7 +28,8 @@ type entryJSON struct {
 	Fresh   bool   `json:"fresh,omitzero"`
 }
 
-// Head returns all of an entry except its changes, as one line of JSON.
+// Head returns the moment, the version and Fresh of the entry as one line of JSON. The rest of the entry, its changes
+// or its state, is encoded separately as the body; see DecodeLogEntry.
 func (e *LogEntry) Head() []byte {
 	fresh := ""
 	if e.Fresh {

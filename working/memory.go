@@ -88,7 +88,7 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// do performs one operation on the scope of the Memory.
+// do performs one operation on the scope of the Memory, in the home of the Memory.
 func (m *Memory) do(ctx context.Context, op Op) (Result, error) {
 	return m.doOn(ctx, m.scope, op)
 }

@@ -15,7 +15,7 @@ const (
 	DefaultBytes       = 64 << 20
 	DefaultNotes       = 10_000
 	DefaultCheckpoints = 100
-	// Unlimited disables a limit.
+	// Unlimited, as the value of MaxKeys, MaxBytes, MaxNotes or Checkpoints in Options, means no limit.
 	Unlimited = -1
 )
 

@@ -156,7 +156,7 @@ func ParseScope(key string) (Scope, error) {
 	}
 	bad := func(why string) (Scope, error) {
 		return Scope{}, &errs.FieldError{Field: "scope", Value: human.Quote(key), Err: fmt.Errorf(
-			`%s; it looks like "global" or "project:p1/agent_type:t/agent_instance:a/session:s1": levels may be `+
+			`%s; write a scope as "global" or "project:p1/agent_type:t/agent_instance:a/session:s1": levels may be `+
 				`omitted, and in an id the characters %% / : { } are written as %%XX`, why)}
 	}
 	ids, next := s.ids(), 0
@@ -176,7 +176,7 @@ func ParseScope(key string) (Scope, error) {
 		*ids[at], next = id, at+1
 	}
 	if s.Key() != key {
-		return bad("not spelled as Scope.Key spells the scope")
+		return bad("the text differs from what Scope.Key returns for this scope")
 	}
 	return s, s.Validate()
 }

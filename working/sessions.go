@@ -63,7 +63,7 @@ type opened struct {
 	free  chan struct{} // closed when the session is unused; made by a goroutine that waits for that
 }
 
-// NewSessions returns Sessions of which none is open. If o is nil, the defaults are used.
+// NewSessions returns a Sessions in which no session is open. If o is nil, the defaults are used.
 func NewSessions(h Home, o *SessionsOptions) (*Sessions, error) {
 	s := &Sessions{home: h, open: map[Scope]*opened{}, idle: list.New()}
 	if o != nil {
@@ -185,7 +185,8 @@ func (s *Sessions) release(o *opened) {
 	}
 }
 
-// evict closes the least recently used sessions as long as more than SessionsOptions.Open sessions are open.
+// evict closes unused sessions, the least recently used first, as long as more than SessionsOptions.Open sessions are
+// open. It ends at the first error, which it passes to SessionsOptions.Failed.
 func (s *Sessions) evict(ctx context.Context) {
 	for {
 		s.mu.Lock()

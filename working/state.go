@@ -84,11 +84,12 @@ func (s *State) Empty() bool { return s.created == 0 }
 // Version returns the version of the newest change of the scope.
 func (s *State) Version() uint64 { return s.version }
 
-// Tick returns the tick of the newest change. A home that gets ticks from several clocks must not judge an operation at
-// an earlier tick. Then the items that Sweep removes at this tick are expired for all later changes, in all processes.
+// Tick returns the tick of the newest change. A home that gets ticks from several clocks must not judge an operation
+// at an earlier tick than this. Only then are the items that Sweep removes at this tick expired for all later changes,
+// in all processes.
 func (s *State) Tick() int64 { return s.tick }
 
-// live returns an item, or nil if the item does not exist or has expired.
+// live returns the item with the given name, or nil if there is no such item or it has expired at tick.
 func (s *State) live(name string, tick int64) *item {
 	if it := s.items[name]; it != nil && !it.over(tick) {
 		return it
@@ -100,7 +101,8 @@ func size(name string, value []byte) int64 { return int64(len(name) - 1 + len(va
 
 func isUser(name string) bool { return name != "" && name[0] == valuePrefix }
 
-// put stores an item. Only put and drop change items.
+// put makes c the current value of the item with this name, and records the change for the next checkpoint. For a
+// value of the user, it also updates the counts and the order of last use.
 func (s *State) put(name string, c cell) {
 	it := s.items[name]
 	if it == nil {
@@ -146,9 +148,10 @@ func (s *State) soil(name string) {
 	}
 }
 
-// Sweep removes items that have expired at tick, at most limit of them, and returns their number. This is not a change
-// of the scope, because expired items are invisible; but the document no longer contains them. If the ticks of a home
-// may jump forward by mistake, the home should wait before it sweeps, because the items may not really have expired.
+// Sweep removes items that have expired at tick (see Moment), at most limit of them, and returns their number. This is
+// not a change of the scope, because expired items are invisible; but the document no longer contains the removed
+// items. If the ticks of a home may jump forward by mistake, the home should wait before it sweeps, because the items
+// may not really have expired.
 func (s *State) Sweep(tick int64, limit int) (n int) {
 	for ; n < limit && len(s.expiry) > 0 && s.expiry[0].over(tick); n++ {
 		s.forget(s.expiry[0])
@@ -156,7 +159,7 @@ func (s *State) Sweep(tick int64, limit int) (n int) {
 	return n
 }
 
-// Expires returns the tick at which the next item expires, or false if no item expires.
+// Expires returns the tick (see Moment) at which the next item expires. It returns false if no item expires.
 func (s *State) Expires() (int64, bool) {
 	if len(s.expiry) == 0 {
 		return 0, false

@@ -18,8 +18,8 @@ func (s *State) Edited(version uint64) {
 	}
 }
 
-// Skip increases the version by n. A home uses it if an earlier scope of this name may have used the versions in
-// between.
+// Skip increases the version by n. A home calls Skip so that the scope does not use versions that an earlier scope of
+// this name may have used.
 func (s *State) Skip(n uint64) { s.version += n }
 
 // Use marks items as used, in the same way as a read does.

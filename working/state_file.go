@@ -219,7 +219,8 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 	if len(s.marks) > 0 {
 		s.dirty = map[string]struct{}{}
 		if f.Dirty == nil {
-			return bad("changed_since", errors.New("the member is missing, but the next checkpoint is made from it"))
+			return bad("changed_since", errors.New("the member is missing, but the next checkpoint cannot be made "+
+				"without this member"))
 		}
 		f.Dirty.forEachName(s.soil)
 	}

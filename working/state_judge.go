@@ -12,9 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Judge returns the changes and the result of the operation in r at the moment now. Of the state, it changes only
-// the order of last use. The versions, the sequence numbers and the description of a new checkpoint are known only
-// after Play; Complete then adds them to the Result.
+// Judge returns the changes and the result of the operation in r at the moment now. It changes nothing in the state
+// except the order of last use. The versions, the sequence numbers and the description of a new checkpoint are known
+// only after Play; Complete then adds them to the Result.
 func (s *State) Judge(now Moment, r *Request) (Delta, Result, error) {
 	var d Delta
 	res, err := s.judge(now, r, &d)

@@ -20,9 +20,9 @@ func (s *State) Bytes() int64 {
 	return n
 }
 
-// Loses reports whether the changes, played one after another at a tick, remove data of the current state. Data is
-// removed if a value is replaced, deleted or expires, or if an entry of the scratchpad or a checkpoint is deleted. A
-// restore always counts, because it may delete old checkpoints.
+// Loses reports whether the changes, played one after another at a tick (see Moment), remove data of the current
+// state. Data is removed if a value is replaced, deleted or expires, or if an entry of the scratchpad or a checkpoint
+// is deleted. A restore always counts, because it may delete old checkpoints.
 func (s *State) Loses(changes []*Delta, tick int64) bool {
 	if at, ok := s.Expires(); ok && at <= tick {
 		return true

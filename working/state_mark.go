@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// mark is a checkpoint. It has the items that differ from the previous mark, or all items if it is the first mark. It
-// shares the cells, which never change, with the current state, so it does not copy values.
+// mark is a checkpoint of working memory. It has the items that differ from those of the previous checkpoint, or all
+// items if it is the first checkpoint. It shares the cells, which never change, with the current state, so it does not
+// copy values.
 type mark struct {
 	id, description string
 	time, tick      int64
@@ -78,7 +79,8 @@ func (s *State) mark(t Moment, id, description string) {
 	s.dirty = map[string]struct{}{}
 }
 
-// present returns the current cell of an item or of a scratchpad entry, or nil if it does not exist.
+// present returns the current cell of an item or of a scratchpad entry, or nil if there is no item or entry with this
+// name, or if the item has expired at tick.
 func (s *State) present(name string, tick int64) *cell {
 	if name[0] == notePrefix {
 		if n := s.findNote(name); n != nil {
@@ -109,8 +111,8 @@ func (s *State) all(tick int64) map[string]*cell {
 	return all
 }
 
-// content returns the complete content of mark i, merged from all marks up to i. It omits the items that had expired
-// when the mark was made.
+// content returns the complete content of checkpoint i, merged from all checkpoints up to i. It omits the items that
+// had expired when the checkpoint was made.
 func (s *State) content(i int) map[string]*cell {
 	all := map[string]*cell{}
 	for _, m := range s.marks[:i+1] {
@@ -121,8 +123,9 @@ func (s *State) content(i int) map[string]*cell {
 	return all
 }
 
-// discard deletes a mark and merges its items into the next mark, which has only the differences from it. If it is the
-// newest mark, its items count as changed since the mark before it.
+// discard deletes a mark. Each mark has only the differences from the previous mark, so discard merges the items of
+// the deleted mark into the next mark. If the newest mark is deleted, its items count as changed since the mark before
+// it.
 func (s *State) discard(id string) {
 	i := s.indexMark(id)
 	if i < 0 {
@@ -146,8 +149,9 @@ func (s *State) discard(id string) {
 	s.marks = slices.Delete(s.marks, i, i+1)
 }
 
-// restore makes the content of the checkpoint id the current state, at the moment t. Items that are equal stay
-// unchanged. A value that expires gets the lifetime that it had left when the checkpoint was made.
+// restore makes the content of the checkpoint id the current state, at the moment t. An item stays unchanged if it has
+// the same version in the checkpoint and in the current state, and does not expire. A value that expires gets the
+// lifetime that it had left when the checkpoint was made.
 func (s *State) restore(t Moment, id string) {
 	i := s.indexMark(id)
 	if i < 0 {

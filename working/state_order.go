@@ -49,7 +49,8 @@ func (h *expiryHeap) remove(it *item) {
 	}
 }
 
-// over calls visit for each item that has expired at a tick. It examines few items that have not expired.
+// over calls visit for each item that has expired at tick. Of the items that have not expired, it examines only those
+// directly below an expired item in the heap.
 func (h expiryHeap) over(tick int64, visit func(*item)) { h.overFrom(0, tick, visit) }
 
 func (h expiryHeap) overFrom(i int, tick int64, visit func(*item)) {
@@ -60,7 +61,7 @@ func (h expiryHeap) overFrom(i int, tick int64, visit func(*item)) {
 	}
 }
 
-// The methods of heap.Interface.
+// Len, Less and Swap are methods of heap.Interface, which container/heap calls.
 func (h expiryHeap) Len() int           { return len(h) }
 func (h expiryHeap) Less(i, j int) bool { return h[i].deadline < h[j].deadline }
 
@@ -69,14 +70,14 @@ func (h expiryHeap) Swap(i, j int) {
 	h[i].at, h[j].at = i, j
 }
 
-// Push is called by container/heap only.
+// Push appends the item x. Only container/heap calls it.
 func (h *expiryHeap) Push(x any) {
 	it := x.(*item)
 	it.at = len(*h)
 	*h = append(*h, it)
 }
 
-// Pop is called by container/heap only.
+// Pop removes the last item of the slice and returns it. Only container/heap calls it.
 func (h *expiryHeap) Pop() any {
 	last := len(*h) - 1
 	it := (*h)[last]

@@ -48,7 +48,7 @@ func (m *Memory) Stats(ctx context.Context) (Stats, error) {
 	return s, nil
 }
 
-// latencies has the durations of the last operations, at most window of them.
+// latencies has the durations of the last operations, at most as many as the constant window.
 type latencies struct {
 	mu     sync.Mutex
 	window []time.Duration

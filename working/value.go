@@ -41,7 +41,8 @@ func encodeValue(field string, v any) ([]byte, error) {
 	return raw, nil
 }
 
-// decoder decodes JSON values; its value determines the Go type of numbers.
+// decoder decodes JSON values. It determines the Go type of numbers: asFloat decodes a number to a float64, or to a
+// json.Number if float64 would lose precision; asWritten always decodes it to a json.Number.
 type decoder bool
 
 const (
@@ -49,7 +50,7 @@ const (
 	asWritten decoder = true  // decode to json.Number
 )
 
-// text returns the Go value of a valid JSON text.
+// text decodes a JSON text, which must be valid, into a Go value.
 func (d decoder) text(raw []byte) (any, error) {
 	if d == asWritten {
 		return jsondoc.DecodeWritten(raw)
@@ -57,8 +58,8 @@ func (d decoder) text(raw []byte) (any, error) {
 	return jsondoc.DecodeValue(raw)
 }
 
-// value returns the Go value of a stored JSON text: nil, bool, string, a number, []any, or
-// map[string]any.
+// value decodes a stored JSON text into a Go value: nil, bool, string, a number, []any, or map[string]any. name is the
+// name of the item. If the text is invalid, the error is a *CorruptionError with this name.
 func (d decoder) value(name string, raw []byte) (any, error) {
 	if !jsontext.Value(raw).IsValid() {
 		return nil, notJSON(name, errors.New("the stored value is not JSON"))

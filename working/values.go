@@ -52,7 +52,7 @@ func (m *Memory) Get(ctx context.Context, key string) (any, bool, error) {
 	return v, err == nil, err
 }
 
-// GetOr returns a value, or otherwise if the key has no value.
+// GetOr returns the value of a key. If the key has no value, it returns the argument otherwise.
 func (m *Memory) GetOr(ctx context.Context, key string, otherwise any) (any, error) {
 	v, found, err := m.Get(ctx, key)
 	if err == nil && !found {

@@ -10,7 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// AppendRow appends the line of the file wal/writers that describes a writer to dst.
+// AppendRow appends to dst the line of the file wal/writers that describes the writer w. store is the UUID of the
+// store; the checksum of the line depends on it.
 func AppendRow(dst []byte, store [16]byte, w *Writer) ([]byte, error) {
 	line, err := w.Line()
 	if err != nil {
@@ -22,8 +23,8 @@ func AppendRow(dst []byte, store [16]byte, w *Writer) ([]byte, error) {
 	return append(append(dst, rest...), '\n'), nil
 }
 
-// ParseRow parses a line of the file wal/writers. It returns false if the line is invalid or its checksum does not
-// match.
+// ParseRow parses a line of the file wal/writers. store is the UUID of the store. ParseRow returns false if the line
+// is invalid or its checksum does not match, for example because the line belongs to another store.
 func ParseRow(row []byte, store [16]byte) (Writer, bool) {
 	row, whole := bytes.CutSuffix(row, []byte("\n"))
 	sum, rest, ok := bytes.Cut(row, []byte(" "))
@@ -125,8 +126,8 @@ func (t *Table) Where(match func(w *Writer) bool) *Set {
 	return s
 }
 
-// First returns the first position in the log at which a version by a writer of the set can be. If the set is empty, it
-// returns the maximum.
+// First returns the first position in the log at which a version by a writer of the set can be. If the set is empty,
+// it returns the highest uint64.
 func (s *Set) First() uint64 {
 	if s.first == 0 {
 		return 1<<64 - 1

@@ -23,8 +23,8 @@ const MostUndo = 1024
 // escape with six bytes, and an undo.
 const mostLine = 16 << 10
 
-// Writer describes a process, and the agent or client behind it, that changes a store. A zero field means that the
-// value is unknown.
+// Writer describes a process that changes a store, and the agent or client for which the process writes. A zero field
+// means that the value is unknown.
 type Writer struct {
 	Number uint32 `json:"number"` // the number that the store has assigned to the writer
 	Since  uint64 `json:"-"`      // position of the entry of the log that assigns the number
@@ -50,7 +50,8 @@ func (w *Writer) names() [7]*string {
 	return [7]*string{&w.Program, &w.Host, &w.Agent, &w.Session, &w.Client, &w.ClientVersion, &w.Token}
 }
 
-// Fit shortens and escapes the names so that they follow the rules of the package comment.
+// Fit changes the fields so that they follow the rules of the package comment. It shortens and escapes names as
+// FitName does, and clears other values that are invalid.
 func (w *Writer) Fit() {
 	for _, s := range w.names() {
 		*s = FitName(*s)
@@ -107,7 +108,7 @@ func FitName(s string) string {
 	return b.String()
 }
 
-// plain reports whether FitName does not change a name.
+// plain reports whether FitName returns the name s unchanged.
 func plain(s string) bool {
 	return len(s) <= MostName && utf8.ValidString(s) && !strings.ContainsFunc(s, special)
 }
@@ -138,7 +139,7 @@ func Parse(line []byte) (Writer, error) {
 }
 
 // Name returns the most informative name of the writer that is known: that of the agent, the client, the token or the
-// program, in this order.
+// program, in this order. If none is known, it returns "writer" with the number of the writer.
 func (w Writer) Name() string {
 	for _, s := range []string{w.Agent, w.Client, w.Token, w.Program} {
 		if s != "" {
@@ -148,8 +149,8 @@ func (w Writer) Name() string {
 	return fmt.Sprintf("writer %d", w.Number)
 }
 
-// Is reports whether name is the program, the agent, the session, the client or the token of the writer. The caller
-// must pass name through FitName first.
+// Is reports whether name is the program, the first word of the program, the agent, the session, the client or the
+// token of the writer. The caller must pass name through FitName first.
 func (w Writer) Is(name string) bool {
 	program, _, _ := strings.Cut(w.Program, " ")
 	for _, s := range []string{w.Program, program, w.Agent, w.Session, w.Client, w.Token} {

@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// list writes each store, and each memory in it, as a line.
+// list writes a line for each store, followed by a line for each memory of the store.
 func list(ctx context.Context, client anthropic.Client, out io.Writer) error {
 	stores := client.Beta.MemoryStores.ListAutoPaging(ctx, anthropic.BetaMemoryStoreListParams{})
 	for stores.Next() {

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/memorytool"
 )
 
-// memory makes a memorytool.Tool a tool of the SDK's runner.
+// memory adapts a memorytool.Tool to the interface for tools of the SDK's runner.
 type memory struct{ tool *memorytool.Tool }
 
 func (m memory) Name() string        { return memorytool.Name }

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// fakeAPI is an http.Handler that plays the model: it answers each request with the next of its turns.
+// fakeAPI is an http.Handler that takes the place of the model: it answers each request with the next element of
+// turns.
 type fakeAPI struct {
 	mu       sync.Mutex
 	turns    []turn

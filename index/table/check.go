@@ -9,8 +9,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Check reads the whole table and yields every error: in the metadata, each block, the heads of the sections,
-// each line, the order and the counts. It also reads blocks again that an earlier look-up has verified.
+// Check reads the whole table and yields every error: in the metadata, each block, the heads of the sections, each
+// line, the order and the counts. If the metadata, a block or a head has an error, Check does not check the lines. It
+// also reads blocks again that an earlier look-up has verified.
 func (t *Table) Check() iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{t: t}
@@ -85,7 +86,7 @@ func (c *checker) foot() error {
 	return nil
 }
 
-// lineCheck checks the lines of a section of a table, checkLines at a time.
+// lineCheck checks the lines of a section of a table, in batches of checkLines lines.
 type lineCheck struct {
 	t      *Table
 	sec    int
@@ -171,7 +172,7 @@ func (l *lineCheck) one(line []byte, last bool) {
 	}
 }
 
-// count compares the counts of lines and entries in the metadata with those found.
+// count compares the counts of lines and entries in the metadata with the counts that the check has found.
 func (l *lineCheck) count() {
 	s := l.t.sections[l.sec]
 	name := l.t.sch.Sections[l.sec].Name

@@ -1,7 +1,7 @@
 package table
 
-// cursor iterates over the lines of a section of a table. It reads the mapped file, so it must be used inside
-// guard.
+// cursor iterates over the lines of a section of a table. It reads the mapped file, so its methods must be called
+// inside Table.guard.
 type cursor struct {
 	t      *Table
 	at, hi int // offset of the current line, and end of the section

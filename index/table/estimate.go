@@ -61,9 +61,10 @@ func nameDigit(c byte) uint64 {
 	return 0
 }
 
-// sample has the characters by which the position of a key is estimated: those of three keys (the searched key, a lower
-// and a higher one) after their common prefix, without the positions where all three agree (the hyphens and the version
-// of a UUID carry no information). After the end of a key it has zeros.
+// sample has the characters that a search compares to estimate where a key is between a lower and a higher key. All
+// three keys begin with a common prefix, which the sample omits. The sample also omits later positions where all three
+// keys have the same character, such as the hyphens and the version of a UUID, because these tell nothing about the
+// distance. A key that has ended has zeros.
 type sample struct {
 	k, lo, hi [10]byte
 	n         int
@@ -89,7 +90,8 @@ func (s *sample) take(k, lo, hi []byte, p int) {
 	}
 }
 
-// char returns the character of a key at index i, or 0 at its closing quote and after it.
+// char returns the character at index i of the encoded key at the start of b. It returns 0 if the key ends at or
+// before i, and then sets *end: with *end set, char always returns 0.
 func char(b []byte, i int, end *bool) byte {
 	if *end || i >= len(b) || b[i] == '"' {
 		*end = true

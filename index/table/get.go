@@ -23,8 +23,8 @@ func (t *Table) get(dst []byte, sec int, enc string) (_ []byte, ok bool, err err
 	return dst, ok, err
 }
 
-// lookup appends the value of an encoded key to dst and returns the offset of the key's line, or -1 if the
-// section does not have the key. It must be called inside guard.
+// lookup appends the value of an encoded key to dst and returns the offset of the key's line, or -1 if the section
+// does not have the key. It must be called inside Table.guard.
 func (t *Table) lookup(dst []byte, sec int, enc string) (_ []byte, start int, err error) {
 	var buf [128]byte
 	k := append(buf[:0], enc...)

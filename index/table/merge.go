@@ -184,8 +184,8 @@ func (m *merge) copyTo(base *cursor, end int) error {
 	return m.copyRun(base.t, base.next, end)
 }
 
-// copyRun copies whole lines. It verifies their blocks again, even if they were verified before: bytes damaged since
-// must not get a new, valid checksum.
+// copyRun copies the whole lines of t from the offset from to the offset to. It verifies their blocks again, even if
+// the blocks were verified before: bytes that were damaged since then must not get a new, valid checksum.
 func (m *merge) copyRun(t *Table, from, to int) error {
 	if from >= to {
 		return nil

@@ -29,17 +29,18 @@ const (
 	mostPosition  = 1 << (64 - tagBits)
 	offsetsTries  = 4 // how often a file with more blocks is tried if a block is full
 
-	// positions in the header
+	// offsets in bytes of the fields in the header of the file
 	headFormat, headBlocks, headCount, headTable, headSum = 8, 16, 24, 32, 80
 )
 
 var (
 	errOffsetsHead  = errors.New("not a file of offsets")
 	errOffsetsBlock = errors.New("checksum mismatch in a block of the offsets")
-	errOffsetsTotal = errors.New("the keys do not fit into the blocks of the offsets")
+	errOffsetsTotal = errors.New("too many keys belong to one block of the offsets")
 )
 
-// offsets is the mapped file with the offsets of one table.
+// offsets is an open offsets file. Such a file maps the hash of each key of a table to the position of the key's line,
+// so that a look-up need not search the table. See the package comment.
 type offsets struct {
 	name    string
 	mapping vfs.Mapping
@@ -67,7 +68,8 @@ func blockSum(b []byte, block uint64) uint64 {
 	return xxhash.Sum64(b[:offsetsSlots*8]) ^ (block+1)*0x9e3779b97f4a7c15
 }
 
-// OffsetsDue reports whether the table is large enough for offsets and has none that can be used.
+// OffsetsDue reports whether an offsets file should be written for the table: the table is large enough for one, and
+// no offsets file is open or the open one is damaged.
 func (t *Table) OffsetsDue() bool {
 	if t.sch.Offsets == "" || t.Size() < t.sch.OffsetsFrom || t.Size() >= mostPosition {
 		return false
@@ -76,13 +78,13 @@ func (t *Table) OffsetsDue() bool {
 	return o == nil || o.bad.Load()
 }
 
-// OffsetsDue reports whether a table of the set is large enough for offsets and has none that can be used.
+// OffsetsDue reports whether an offsets file should be written for the base or the delta; see Table.OffsetsDue.
 func (s *Set) OffsetsDue() bool {
 	return s.base != nil && s.base.OffsetsDue() || s.delta != nil && s.delta.OffsetsDue()
 }
 
-// OffsetsName returns the name of the file with the offsets of the table, relative to the folder of the table; "" if
-// the table is too small for such a file.
+// OffsetsName returns the name of the table's offsets file, relative to the folder of the table. It returns "" if the
+// table is too small for an offsets file.
 func (t *Table) OffsetsName() string {
 	if t.sch.Offsets == "" || t.Size() < t.sch.OffsetsFrom {
 		return ""
@@ -97,9 +99,9 @@ func (s *Schema) offsetsOf(table string) string {
 	return s.Offsets
 }
 
-// openOffsets maps the offsets of a table that has none, if there are any for the present content of the table.
-// A missing file, and one of another table or of a newer format, is not an error: the table is searched then.
-// A damaged header is reported to damaged.
+// openOffsets maps the offsets file of a table, if none is open or the open one is damaged. If the file is missing,
+// belongs to other content of the table or has a newer format, look-ups search the table; this is not an error. If the
+// header of the file is damaged, openOffsets calls damaged, which may be nil.
 func (t *Table) openOffsets(fsys vfs.FS, dir string, damaged func(path string, err error)) {
 	old := t.offsets.Load()
 	if t.sch.Offsets == "" || t.Size() < t.sch.OffsetsFrom || old != nil && !old.bad.Load() {
@@ -122,8 +124,8 @@ func (t *Table) openOffsets(fsys vfs.FS, dir string, damaged func(path string, e
 	}
 }
 
-// readOffsets maps the offsets of a table and verifies the header. It returns nil without an error if the file is
-// missing or belongs to other content of the table.
+// readOffsets maps the offsets file of a table and verifies its header. It returns nil without an error if the file is
+// missing or was made for other content of the table.
 func readOffsets(fsys vfs.FS, dir string, t *Table) (*offsets, error) {
 	name := t.sch.offsetsOf(t.name)
 	f, err := fsys.OpenFile(filepath.Join(dir, filepath.FromSlash(name)), os.O_RDONLY, 0)
@@ -153,7 +155,8 @@ func readOffsets(fsys vfs.FS, dir string, t *Table) (*offsets, error) {
 	return o, nil
 }
 
-// readHead verifies the header of the file b. ours reports whether the offsets are those of the table.
+// readHead verifies the header of the offsets file, whose content is b. ours is true if the file was made for the
+// present content of the table.
 func (o *offsets) readHead(b []byte, t *Table) (ours bool, err error) {
 	if len(b) < offsetsBlock || string(b[:len(offsetsMagic)]) != offsetsMagic ||
 		binary.LittleEndian.Uint64(b[headSum:]) != xxhash.Sum64(b[:headSum]) {
@@ -177,7 +180,8 @@ func (o *offsets) fault(off int64, err error) error {
 	return &errs.CorruptionError{Path: o.name, Offset: off, Err: err}
 }
 
-// block returns a block after it was verified, once for each mapping.
+// block returns block n of the offsets file. It verifies the checksum of the block, unless an earlier call has
+// verified this block.
 func (o *offsets) block(n uint64) ([]byte, error) {
 	b := o.data[n*offsetsBlock:][:offsetsBlock]
 	bit := uint64(1) << (n & 63)
@@ -191,8 +195,8 @@ func (o *offsets) block(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// at returns the place of the line with the encoded key k in section sec; start equals end if the section lacks the
-// key. An error is about the table if ofTable is true, otherwise about the offsets.
+// at returns the bounds of the line with the encoded key k in section sec of the table. start equals end if the
+// section lacks the key. If ofTable is true, the error is about the table, otherwise about the offsets file.
 func (o *offsets) at(t *Table, sec int, k []byte) (f found, ofTable bool, err error) {
 	n, slot, tag := slotOf(hashKey(sec, k), o.blocks)
 	b, err := o.block(n)
@@ -232,8 +236,8 @@ func (o *offsets) at(t *Table, sec int, k []byte) (f found, ofTable bool, err er
 	return f, false, nil
 }
 
-// findByOffset looks up the encoded key k of section sec by means of the offsets file. known is false if the table
-// has no usable offsets; the caller must then search the table itself.
+// findByOffset looks up the encoded key k of section sec with the table's offsets file. known is false if the table
+// has no usable offsets file; the caller must then search the table.
 func (t *Table) findByOffset(sec int, k []byte) (f found, known bool, err error) {
 	o := t.offsets.Load()
 	if o == nil || !t.sch.Sections[sec].Offsets || o.bad.Load() {
@@ -253,9 +257,10 @@ func (t *Table) findByOffset(sec int, k []byte) (f found, known bool, err error)
 	return found{}, false, nil
 }
 
-// CheckOffsets reads the offsets of the set's tables, as they are in the folder now, and yields the first error of each
-// file: a damaged block, or a line to which the offsets do not lead. Look-ups of the set search a table with such an
-// error from then on. Offsets that are missing, or that belong to an earlier content of the table, are no error.
+// CheckOffsets reads the offsets files that the folder has now for the tables of the set, and yields the first error
+// of each file: a damaged block, or a line that cannot be found with the file. After such an error, look-ups of the
+// set search the table instead. A missing offsets file, and one that was made for other content of the table, is not
+// an error.
 func (s *Set) CheckOffsets(fsys vfs.FS, dir string) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		for _, t := range []*Table{s.base, s.delta} {
@@ -279,7 +284,7 @@ func (s *Set) CheckOffsets(fsys vfs.FS, dir string) iter.Seq[error] {
 	}
 }
 
-// check verifies all blocks, and that each line is found.
+// check verifies all blocks of the offsets file, and that the file leads to each line of the table.
 func (o *offsets) check(t *Table) error {
 	for n := range o.blocks {
 		if _, err := o.block(n); err != nil {
@@ -329,7 +334,7 @@ func (t *Table) eachKey(sec int, f func(pos int, k []byte) error) error {
 	return nil
 }
 
-// build returns the content of the file with the offsets of a table.
+// buildOffsets returns the content of the table's offsets file.
 func (t *Table) buildOffsets() ([]byte, error) {
 	lines := int64(0)
 	for sec, s := range t.sections {
@@ -391,8 +396,9 @@ func (t *Table) fillOffsets(b []byte, blocks, lines uint64) error {
 	return nil
 }
 
-// writeOffsets writes the offsets of an open table and puts them in place, as the offsets of the table file name. The
-// file is synced first, so that a power loss does not leave a damaged one; its name need not be durable.
+// writeOffsets writes the offsets file of the open table t, for the table file called name. The file is first written
+// and synced under a temporary name, and then renamed, so that a power loss leaves no damaged file. The folder is not
+// synced: a power loss may undo the rename.
 func writeOffsets(to Target, t *Table, name string) error {
 	b, err := t.buildOffsets()
 	if err != nil {
@@ -425,8 +431,9 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// offsetsOfNew writes the offsets file of a new table. The new table is the file target.Temp, which will be
-// renamed to name. The offsets are optional: after any error, look-ups search the table instead.
+// offsetsOfNew writes the offsets file of a new table. The new table is the file target.Temp, which the caller will
+// rename to name. offsetsOfNew does nothing if target.Offsets is false or the table is too small. The offsets file is
+// optional: without it, look-ups search the table.
 func offsetsOfNew(target Target, sch *Schema, name string, size int64) error {
 	if !target.Offsets || sch.Offsets == "" || size < sch.OffsetsFrom || size >= mostPosition {
 		return nil
@@ -439,9 +446,9 @@ func offsetsOfNew(target Target, sch *Schema, name string, size int64) error {
 	return writeOffsets(target, t, name)
 }
 
-// WriteOffsets writes the offsets of those tables of a set that have none that can be used, and uses them. It must be
-// called by
-// the only writer of the tables. It returns the names of the files that it wrote.
+// WriteOffsets writes the offsets files of those tables of a set for which OffsetsDue is true, and opens these files.
+// It returns their names. Only the single writer of the tables may call WriteOffsets. damaged is called as
+// Want.Damaged is.
 func WriteOffsets(s *Set, to Target, damaged func(path string, err error)) (names []string, err error) {
 	for _, t := range []*Table{s.base, s.delta} {
 		if t == nil || !t.OffsetsDue() {

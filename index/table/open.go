@@ -45,8 +45,8 @@ type Table struct {
 // edge has the first and the last key of a section, each without its opening quote.
 type edge struct{ first, last []byte }
 
-// Open maps a table file. It reads only the last line and the metadata. name is relative to dir. The caller
-// receives one reference, which it must release.
+// Open opens a table file and maps it into memory. It reads only the last line and the metadata. name is relative to
+// dir. The caller receives one reference, which it must release.
 func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -78,7 +78,7 @@ func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 func (t *Table) readEnd() error {
 	size := len(t.data)
 	if size < endWidth {
-		return t.damaged(-1, fmt.Errorf("%d bytes are too few for a table", size))
+		return t.damaged(-1, fmt.Errorf("the file has only %d bytes, which are too few for a table", size))
 	}
 	last := t.data[size-endWidth:]
 	off, hash, ok := parseEnd(last)
@@ -149,7 +149,8 @@ func (t *Table) checkSpans() error {
 // minLine is the length in bytes of the shortest possible line: `"":0` and a newline.
 const minLine = 5
 
-// parseEnd parses the last line of a table: the offset of the metadata and their hash.
+// parseEnd parses the last line of a table. It returns the offset of the metadata and their hash. ok is false if b
+// does not have the form of a last line.
 func parseEnd(b []byte) (off, hash uint64, ok bool) {
 	if len(b) != endWidth || !bytes.HasPrefix(b, []byte(endHead)) || !bytes.HasSuffix(b, []byte(endTail)) ||
 		b[len(endHead)+16] != ' ' {
@@ -160,7 +161,7 @@ func parseEnd(b []byte) (off, hash uint64, ok bool) {
 	return off, hash, ok1 && ok2
 }
 
-// parseHash parses 16 lower-case hex digits.
+// parseHash parses 16 lower-case hex digits at the start of b. ok is false if b does not begin with them.
 func parseHash(b []byte) (v uint64, ok bool) {
 	for _, c := range b[:hashWidth] {
 		d := hexValue(c)

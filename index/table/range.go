@@ -103,8 +103,8 @@ func (w *walk) place(c *cursor, from string, after bool) (ok bool, err error) {
 	return ok, err
 }
 
-// fill copies the next items from the mapped files into buf, at most n items. more is false if the walk has
-// reached the end of the section or of the span.
+// fill replaces the contents of buf by the next items of the mapped files: at most n items, and fewer if they exceed
+// the size of a block. more is false if the walk has reached the end of the section or of the span.
 func (w *walk) fill(n int) (more bool, err error) {
 	w.buf, w.ends = w.buf[:0], w.ends[:0]
 	t := w.base.t // only used to name the file in errors
@@ -128,8 +128,8 @@ func (w *walk) fill(n int) (more bool, err error) {
 	return more, err
 }
 
-// one copies the next existing key with its value into buf. It skips deletions in the delta, and entries of
-// the base that the delta replaces or deletes.
+// one copies the next existing key with its value into buf. It skips deletions in the delta, and entries of the base
+// that the delta replaces or deletes. ok is false at the end of the section or of the span.
 func (w *walk) one() (ok bool, err error) {
 	for w.hasB || w.hasD {
 		order := 0

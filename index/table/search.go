@@ -64,10 +64,10 @@ func (t *Table) find(sec int, k []byte) (found, error) {
 	return f, nil
 }
 
-// aim returns the offset at which to look next in a range of n bytes. frac is the estimated position of the key in
-// the range, from 0 to 1. beyond moves the offset away from the nearer end by about one standard deviation of an
-// estimate among evenly distributed keys. So the next line found is probably on the other side of the key, and the
-// range narrows from both sides.
+// aim returns the offset at which to look next in a range of n bytes. frac is the estimated position of the key in the
+// range, from 0 to 1. mean is the mean length of a line. If beyond is true, aim moves the offset away from the nearer
+// end, by about one standard deviation of an estimate among evenly distributed keys. So the next line found is
+// probably on the other side of the key, and the range narrows from both sides.
 func aim(frac float64, n, mean int, beyond bool) int {
 	at := int(frac * float64(n))
 	if beyond {

@@ -16,9 +16,10 @@ var (
 	// ErrForeign means that a table file belongs to another store.
 	ErrForeign = errors.New("belongs to another store")
 	// ErrBehind means that the table files do not cover all that was already removed from the log.
-	ErrBehind = errors.New("the files do not cover all that was already removed from the log")
+	ErrBehind = errors.New("the files must cover the log at least up to the end of the part that was removed from " +
+		"the log")
 
-	errReleased = errors.New("the set was released by its last user")
+	errReleased = errors.New("the set of index files was released by its last user")
 )
 
 // Set is a base file with an optional delta file over it. A Set never changes. Get and Range may be called
@@ -41,14 +42,16 @@ type Want struct {
 	Damaged func(path string, err error)
 }
 
-// loadTries is the maximum number of attempts of Load. Files are renamed into place before the position up to which the
-// log is released advances, so one more attempt for each flush that ends meanwhile suffices.
+// loadTries is the maximum number of attempts of Load. Load tries again if the files do not cover everything below
+// want.Spilled. A flush renames its new files into place before it advances the position up to which the log is
+// released. So one more attempt for each flush that ends during Load is enough.
 const loadTries = 8
 
-// Load maps the base and delta of a folder. It opens the delta first: a merge puts the new base in place before
-// it removes the delta, so a missing delta means that the base is the new one. A file that is torn, foreign or
-// too old is an error that names the file; it is never treated as an empty table. Tables that prev has open are
-// shared with it. The caller receives one reference, which it must release.
+// Load opens the base and delta in a folder and maps them into memory. It opens the delta first: a merge puts the new
+// base in place before it removes the delta, so a missing delta means that the base is the new one. If a file is
+// incomplete, belongs to another store or is too old, Load returns an error that names the file; it never treats such
+// a file as an empty table. prev may be nil; tables that prev has open and that have not changed are shared with the
+// new set. The caller receives one reference, which it must release.
 func Load(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set, error) {
 	var err error
 	for range loadTries {
@@ -82,7 +85,7 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 		if delta == nil && want.Spilled <= want.Start {
 			return Empty(sch, want.Spilled), nil
 		}
-		return nil, fmt.Errorf("%s is missing: %w (%d)", sch.Base(), ErrBehind, want.Spilled)
+		return nil, fmt.Errorf("%s is missing: %w, position %d", sch.Base(), ErrBehind, want.Spilled)
 	}
 	var passed vfs.Info
 	if delta != nil && (delta.meta.From > base.meta.LSN || delta.meta.LSN <= base.meta.LSN) {
@@ -93,7 +96,7 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 	s := newSet(sch, base, delta)
 	s.passed = passed
 	if s.lsn < want.Spilled {
-		err := fmt.Errorf("%s up to %d: %w (%d)", sch.Base(), s.lsn, ErrBehind, want.Spilled)
+		err := fmt.Errorf("%s up to %d: %w, position %d", sch.Base(), s.lsn, ErrBehind, want.Spilled)
 		_ = s.Release()
 		return nil, err
 	}
@@ -143,7 +146,7 @@ func (t *Table) matchesFile(fsys vfs.FS, dir string) bool {
 	return err == nil && cerr == nil && last == t.end
 }
 
-// maps reports whether info describes the mapped file, unchanged.
+// maps reports whether info describes the file that t has mapped, and this file has not changed since.
 func (t *Table) maps(info vfs.Info) bool {
 	return sameFile(info, t.file) && info.Size == int64(len(t.data))
 }
@@ -196,10 +199,12 @@ func release(t *Table) {
 // LSN returns the position below which the set has all changes of the log.
 func (s *Set) LSN() uint64 { return s.lsn }
 
-// Base returns the base table, or nil if the set has no base. The table may be used as long as the set.
+// Base returns the base table, or nil if the set has no base. The table may be used as long as the caller holds a
+// reference to the set.
 func (s *Set) Base() *Table { return s.base }
 
-// Delta returns the delta table, or nil if the set has no delta. The table may be used as long as the set.
+// Delta returns the delta table, or nil if the set has no delta. The table may be used as long as the caller holds a
+// reference to the set.
 func (s *Set) Delta() *Table { return s.delta }
 
 // Count returns the number of existing keys in a section.

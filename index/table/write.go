@@ -59,7 +59,7 @@ func WriteBase(s *Set, to Target, p Plan) (Result, error) {
 		err = to.FS.SyncDir(to.Dir)
 	}
 	if err != nil {
-		return r, fmt.Errorf("remove %s, which is merged into the new base: %w", s.sch.Delta(), err)
+		return r, fmt.Errorf("removing %s, which is merged into the new base: %w", s.sch.Delta(), err)
 	}
 	return r, nil
 }
@@ -71,7 +71,8 @@ func WriteDelta(s *Set, to Target, p Plan) (Result, error) {
 	}
 	to.Meta.From, to.Keep = s.base.meta.LSN, nil
 	if to.Meta.LSN <= s.base.meta.LSN {
-		return Result{}, fmt.Errorf("write %s, which covers the log up to %d: the base already covers the log up to %d",
+		return Result{}, fmt.Errorf("writing %s, which covers the log up to %d: the base already covers the log up "+
+			"to %d",
 			s.sch.Delta(), to.Meta.LSN, s.base.meta.LSN)
 	}
 	return write(s, to, p, s.sch.Delta(), true)
@@ -80,7 +81,8 @@ func WriteDelta(s *Set, to Target, p Plan) (Result, error) {
 func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error) {
 	r := Result{Name: name, From: to.Meta.From, LSN: to.Meta.LSN}
 	if to.Meta.LSN < s.lsn {
-		return r, fmt.Errorf("write %s, which covers the log up to %d: the current file already covers the log up to %d",
+		return r, fmt.Errorf("writing %s, which covers the log up to %d: the current file already covers the log up "+
+			"to %d",
 			name, to.Meta.LSN, s.lsn)
 	}
 	if err := fill(s, to, p, asDelta, &r); err != nil {
@@ -95,7 +97,7 @@ func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error)
 	}
 	if to.Keep != nil {
 		if err := to.Keep(); err != nil {
-			return r, fmt.Errorf("keep the old %s: %w", name, err)
+			return r, fmt.Errorf("keeping the old %s: %w", name, err)
 		}
 	}
 	if err := to.FS.Rename(to.Temp, filepath.Join(to.Dir, name)); err != nil {
@@ -115,8 +117,8 @@ func (to *Target) perm() fs.FileMode {
 	return to.Perm
 }
 
-// fill writes and syncs the temporary file target.Temp of a new base or delta. If fill fails, it removes the file,
-// to free the space on a full disk.
+// fill writes and syncs the temporary file target.Temp: the content of a new delta if asDelta is true, otherwise of a
+// new base. If fill fails, it removes the file, to free the space on a full disk.
 func fill(s *Set, target Target, p Plan, asDelta bool, r *Result) error {
 	f, err := vfs.CreateNew(target.FS, target.Temp, target.perm())
 	if err != nil {

@@ -172,7 +172,7 @@ func (w *Writer) raw(b []byte) error {
 // entries of each section; nil means that all lines are live. It returns the length of the file.
 func (w *Writer) Finish(m Meta, live []int64) (int64, error) {
 	if n := w.open + 1 + w.skipped; n != len(w.sections) {
-		return 0, fmt.Errorf("finish a table: only %d of %d sections were written", n, len(w.sections))
+		return 0, fmt.Errorf("finishing a table: only %d of %d sections were written", n, len(w.sections))
 	}
 	w.sections = w.sections[:w.open+1]
 	if err := w.endSection(); err != nil {

@@ -12,7 +12,7 @@ import (
 // root.
 const storeArchive = "store.tar"
 
-// imageUser is the number of the image's user, and of its group.
+// imageUser is the numeric id of the user who runs the program in the image, and of this user's group.
 const imageUser = 65532
 
 func (o *options) image(dir string) error {

@@ -100,8 +100,8 @@ func clear(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// pages runs memctl to write its manual pages to the folder from, and writes the compressed pages to the folder
-// to.
+// pages runs memctl to write its manual pages to the folder that is named by the argument from. It compresses the
+// pages and writes them to the folder that is named by the argument to.
 func (o *options) pages(memctl, from, to string) error {
 	if _, err := o.output(memctl, "manual", from); err != nil {
 		return err

@@ -100,7 +100,9 @@ func write(program, path, version string, at time.Time) error {
 	})
 }
 
-// describe returns the SPDX document for a program from the build information in it.
+// describe returns the SPDX document for a program, made from info, the build information in the program. name is the
+// name of the program's file, sum its SHA-256, and at the time of the document. An empty version means the version in
+// info.
 func describe(info *debug.BuildInfo, name, sum, version string, at time.Time) *document {
 	version = cmp.Or(version, info.Main.Version)
 	d := &document{

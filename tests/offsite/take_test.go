@@ -302,7 +302,7 @@ func TestNewerFormat(t *testing.T) {
 	refused := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, varve.ErrNewerFormat) || errors.Is(err, varve.ErrSealed) ||
-			!strings.Contains(err.Error(), "format 99, this program reads formats up to 2") {
+			!strings.Contains(err.Error(), "the format is 99, but this program reads only formats up to 2") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

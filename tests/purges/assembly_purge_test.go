@@ -354,7 +354,7 @@ func TestPurgeUnreadableAssembly(t *testing.T) {
 	}
 	r, err := st.Admin().Purge(ctx, "gone")
 	if !errors.Is(err, varve.ErrCorrupt) || len(r.Left) == 0 ||
-		!strings.Contains(r.Left[0].Error(), `an assembly that names memory "gone"`) {
+		!strings.Contains(r.Left[0].Error(), `finding the assemblies that contain memory "gone"`) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

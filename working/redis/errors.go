@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Error is the error of an operation that failed because of Redis or the connection. It matches Kind, and all errors
-// that Err matches.
+// Error is the error of an operation that failed because of Redis or the connection. The error matches Kind, and all
+// errors that Err matches.
 type Error struct {
 	Op   string // the operation and its scope
 	Kind error  // ErrUnavailable, ErrPermission, ErrReadOnly, ErrLimit, ErrOutcomeUnknown or ErrInvalid of package working
@@ -29,7 +29,8 @@ func (e *Error) Error() string {
 // Unwrap makes the error match Kind and Err.
 func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
 
-// kinds has, for the first words of a server's error replies, the matching error and the remedy.
+// kinds lists beginnings of the server's error replies. For each of them it has the error that the reply matches, and
+// the remedy, which may be empty.
 var kinds = []struct {
 	word string
 	kind error
@@ -41,7 +42,7 @@ var kinds = []struct {
 	{"ERR AUTH", errs.ErrPermission, "the server has no password; remove the password from the URL"},
 	{"ERR invalid password", errs.ErrPermission, "the password in the URL is wrong"},
 	{"NOPERM", errs.ErrPermission,
-		"the Redis user lacks permissions; set its ACL rules to the result of the function ACL"},
+		"the Redis user lacks permissions; give this user the ACL rules that the Go function redis.ACL returns"},
 	{"READONLY", errs.ErrReadOnly, "the server is a replica; use the URL of the primary"},
 	{"MISCONF", errs.ErrReadOnly, "the server refuses writes because it cannot save its snapshot"},
 	{"NOREPLICAS", errs.ErrReadOnly, "the server refuses writes because it has too few replicas"},

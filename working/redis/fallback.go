@@ -69,7 +69,8 @@ func newStandIn(o *Options, ping func(context.Context) error) *standIn {
 
 func (s *standIn) active() bool { return s.local.Load() != nil }
 
-// do performs an operation on the fallback. It returns false if there is no fallback now, because Redis is in use.
+// do performs an operation in the fallback's in-process home. It returns false, and performs nothing, if no fallback
+// is active.
 func (s *standIn) do(ctx context.Context, r *working.Request) (working.Result, bool, error) {
 	if !s.active() {
 		return working.Result{}, false, nil

@@ -143,8 +143,8 @@ func describe(r *working.Request) string {
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", r.Op), "working.Op")) + " of " + r.Scope.Key()
 }
 
-// Scopes lists the scopes; in a cluster, of all nodes. For a key that has the form of a scope's key but is not one, it
-// yields an error.
+// Scopes lists the scopes, in a cluster those of all nodes. During a fallback it lists only the scopes of the
+// fallback. For a key that has the form of a scope's key but is not one, it yields an error.
 func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	return func(yield func(working.Scope, error) bool) {
 		if h.stand != nil && h.stand.active() {

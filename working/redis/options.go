@@ -108,7 +108,8 @@ func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 	return c, nil, nil
 }
 
-// dialTimeout returns the time limit for a connection attempt; 0 means the default of go-redis.
+// dialTimeout returns the time limit for a connection attempt. d is the value of the go-redis option: 0 means 5 s, the
+// default of go-redis. A negative value means no limit; then dialTimeout returns 0.
 func dialTimeout(d time.Duration) time.Duration {
 	if d == 0 {
 		return 5 * time.Second

@@ -83,7 +83,8 @@ func (r reply) item(name string) working.Item {
 		Updated: r.at(2).time(), TTL: r.at(3).int()}
 }
 
-// named converts a list that has the item's name and then the values for item. The list may have only the name.
+// named converts a list that has the name of an item, followed by the values that the method item converts. The list
+// may have only the name.
 func (r reply) named() working.Item {
 	list, _ := r.v.([]any)
 	name := r.at(0).text()

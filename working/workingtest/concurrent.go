@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Memories opens the scope of the cases once. If the fixture has Again, it opens the scope a second time through a
-// second home, as another process would.
+// Memories opens the scope that the cases use, and returns the open working memory. If the fixture has Again, it also
+// opens the scope through a second home, as another process would, and returns both.
 func (t *T) Memories(opts *working.Options) []*working.Memory {
 	t.Helper()
 	all := []*working.Memory{t.Open(opts)}

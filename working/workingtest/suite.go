@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Fixture is a home to be tested. The home is empty.
+// Fixture has a home to be tested, which is empty, and the functions by which the cases control this home and its
+// clock.
 type Fixture struct {
 	Home working.Home
 	// Again opens a second home with the same data, as another process would; nil if the home cannot be opened twice.
@@ -21,7 +22,7 @@ type Fixture struct {
 	Jump func(d time.Duration)
 }
 
-// Run runs all cases. It calls open for each case, which gets its own home.
+// Run runs all cases of the suite. Before each case it calls open, so that each case has a home of its own.
 func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	n := 0
 	for _, group := range []struct {

@@ -257,8 +257,8 @@ var valueCases = []Case{
 	}},
 }
 
-// everyKey calls every operation that takes a key with the given key. It returns the error of each operation, by the
-// name of the operation.
+// everyKey calls all operations that have a key as an argument, with the given key. It returns the error of each
+// operation, by the name of the operation.
 func everyKey(t *T, m *working.Memory, key string) map[string]error {
 	all := map[string]error{"Set": m.Set(t.Ctx, key, 1), "SetMany": m.SetMany(t.Ctx, map[string]any{"ok": 1, key: 2})}
 	_, _, all["Get"] = m.Get(t.Ctx, key)
