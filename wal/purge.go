@@ -23,8 +23,10 @@ import (
 // erased: positions, chain and the history of all other keys stay. A purge may be killed at any point and
 // repeated.
 
-// Roll begins a new segment of the log, unless the newest segment is empty. It returns when the start of the new
-// segment is durable and applied.
+// Roll begins a new segment of the log, unless the newest segment is empty and wal/ended does not name the position at
+// which it begins. If wal/ended named the same position twice, a copy of the log in another place could not tell what
+// was erased by the first purge from what was erased by the second (see purgefile.Table.Erased). Roll returns when the
+// start of the new segment is durable and applied. The caller holds flush.lock.
 func (g Purges) Roll(ctx context.Context) error {
 	if err := g.l.CatchUp(ctx); err != nil {
 		return err
@@ -58,8 +60,11 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	}
 	number := l.geo.Number(tail)
 	switch l.geo.Offset(tail) {
-	case segment.StartSize:
-		return tail, nil // the segment has begun and is empty
+	case segment.StartSize: // the segment has begun and is empty
+		if named, err := l.endedAt(tail); err != nil || !named {
+			return tail, err
+		}
+		number++
 	case 0:
 	default:
 		number++
@@ -84,6 +89,16 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 		return 0, err
 	}
 	return g.end.LSN, nil
+}
+
+// endedAt reports whether wal/ended names a position. If wal/ended is damaged, it names none: the next record replaces
+// all.
+func (l *FileLog) endedAt(pos LSN) (bool, error) {
+	list, err := l.Past().Endings()
+	if errors.Is(err, errs.ErrCorrupt) {
+		return false, nil
+	}
+	return slices.ContainsFunc(list, func(e past.Ending) bool { return e.Next == pos }), err
 }
 
 // Purged describes what Erase has erased, and what it could not erase.

@@ -120,14 +120,15 @@ func (t *Table) Pending(store [16]byte) (rows []Row) {
 
 // Erased returns a position of the log of a store. Before this position, the log had none of the data that later
 // purges have erased. Later purges are those that ended after the log position pos. If the position is unknown,
-// Erased returns 0.
+// Erased returns 0. A redacted version of a document that was purged afterwards was erased by that purge.
 func (t *Table) Erased(store [16]byte, pos uint64) uint64 {
 	first := uint64(math.MaxUint64)
 	for i := range t.list {
 		switch r := &t.list[i]; {
 		case r.Store != store, !r.Redacted && r.Since < pos,
-			r.Redacted && r.Done && r.Ended != 0 && r.Ended <= pos:
-			// of another store, or ended at the position or before it
+			r.Redacted && r.Done && r.Ended != 0 && r.Ended <= pos,
+			r.Redacted && !r.Done && r.Version <= t.upTo[r.Key]:
+			// of another store, ended at the position or before it, or erased by the purge of another row
 		case r.Redacted:
 			first = min(first, r.Version)
 		default:

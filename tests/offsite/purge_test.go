@@ -207,6 +207,131 @@ func TestPurgeReachesTheCopy(t *testing.T) {
 	}
 }
 
+// redact puts "secret" again, and redacts its first version.
+func (d *diary) redact() {
+	d.t.Helper()
+	version := uint64(0)
+	for v, err := range d.st.History(d.t.Context(), "secret") {
+		d.check(err)
+		version = v.LSN
+		break
+	}
+	d.put("secret", "another text")
+	_, err := d.st.Admin().PurgeVersion(d.t.Context(), "secret", version)
+	d.check(err)
+}
+
+func (d *diary) overwrite() {
+	d.t.Helper()
+	_, err := d.st.Admin().OverwriteRedacted(d.t.Context())
+	d.check(err)
+}
+
+// purgeNow brings the purges to the copy.
+func (d *diary) purgeNow() {
+	d.t.Helper()
+	d.check(d.st.Admin().Offsite().PurgeNow(d.t.Context(), d.remote))
+	if p := d.state(); p.Pending {
+		d.t.Fatalf("%+v", p)
+	}
+}
+
+// TestPurgesWithNothingBetween: two purges, or a purge and the overwriting of a redacted version, between which nothing
+// is written, reach the copy one after the other or together. Only the snapshots that have something of what was purged
+// are dropped: each moment before can still be cloned.
+func TestPurgesWithNothingBetween(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps  func(d *diary)
+		purged []string
+	}{
+		"a version, erased after a purge": {func(d *diary) {
+			d.redact()
+			d.purge("other")
+			d.purgeNow()
+			d.overwrite()
+		}, []string{"secret", "other"}},
+		"a version, erased after a purge that waits": {func(d *diary) {
+			d.redact()
+			d.purge("other")
+			d.send()
+			d.overwrite()
+		}, []string{"secret", "other"}},
+		"a version, erased after a purge, then another purge": {func(d *diary) {
+			d.redact()
+			d.purge("other")
+			d.purgeNow()
+			d.overwrite()
+			d.purge("last")
+		}, []string{"secret", "other", "last"}},
+		"a purge after a version": {func(d *diary) {
+			d.redact()
+			d.overwrite()
+			d.purgeNow()
+			d.purge("other")
+		}, []string{"secret", "other"}},
+		"a purge after a version that waits": {func(d *diary) {
+			d.redact()
+			d.overwrite()
+			d.purge("other")
+		}, []string{"secret", "other"}},
+		"a purge after a purge": {func(d *diary) {
+			d.purge("secret")
+			d.purgeNow()
+			d.purge("other")
+		}, []string{"secret", "other"}},
+		"a purge of what has a redacted version": {func(d *diary) {
+			d.redact()
+			d.purge("secret")
+		}, []string{"secret"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDiary(t, false)
+			place := filepath.Join(d.dir, "remote")
+			if !d.has(place) {
+				t.Fatal("the test cannot see what is purged")
+			}
+			c.steps(d)
+			loss, err := d.st.Admin().Offsite().PurgeLoses(t.Context(), d.remote, []string{"last"}, nil)
+			if err != nil || !loss.From.IsZero() {
+				t.Errorf("one more purge would lose %+v, %v", loss, err)
+			}
+			d.purgeNow()
+			if d.has(place) || d.has(filepath.Join(d.dir, "store")) {
+				t.Error("the store or the copy has what was purged")
+			}
+			if hour := d.moments(c.purged...); hour != 0 {
+				t.Errorf("moments are lost before hour %d", hour)
+			}
+		})
+	}
+}
+
+// TestPurgeAfterARedaction: a purge of what has a redacted version, before that was overwritten, erases the version.
+// Later purges of other memories drop no snapshots because of it.
+func TestPurgeAfterARedaction(t *testing.T) {
+	d := newDiary(t, false)
+	d.redact()
+	d.purge("secret")
+	d.purgeNow()
+	d.now.Add(25)
+	d.put("late", "text of late")
+	d.send() // a snapshot, which "late" is in
+	before, err := d.remote.Snapshots(t.Context())
+	d.check(err)
+	d.now.Add(1)
+	d.put("later", "text of later")
+	d.purge("later")
+	d.purgeNow()
+	after, err := d.remote.Snapshots(t.Context())
+	d.check(err)
+	if len(after) != len(before)+1 {
+		t.Errorf("%d snapshots, there were %d", len(after), len(before))
+	}
+	if hour := d.moments("secret"); hour != 0 {
+		t.Errorf("moments are lost before hour %d", hour)
+	}
+}
+
 // failing is a place whose n-th call fails, before or after it is done.
 type failing struct {
 	remote.Remote
