@@ -234,8 +234,9 @@ func (rc Offsite) alone(ctx context.Context) error {
 	return &OtherCopyError{Dir: rc.st.inner.Engine.Env().Dir, Sent: s.Mark.LSN}
 }
 
-// claimed returns an *OtherCopyError if wal/sent is the record of another copy: this user has not added that copy, and
-// it is not at one of the given remotes. The caller holds follow.lock.
+// claimed returns an *OtherCopyError if wal/sent is a record that this user has not made, and that is not about a copy
+// at one of the given remotes. Another user may send to the copy that this user has added, after taking it: then the
+// record is that user's. The caller holds follow.lock.
 func (rc Offsite) claimed(ctx context.Context, remotes ...uuid.UUID) error {
 	log := rc.st.inner.Engine.Log()
 	sent, ok, _ := log.Past().Sent(log.Durable()) // the tag is valid even if the log does not continue there
@@ -246,10 +247,8 @@ func (rc Offsite) claimed(ctx context.Context, remotes ...uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range remotes {
-		list = append(list, sender.Binding{Remote: id})
-	}
-	if slices.ContainsFunc(list, func(b sender.Binding) bool { return b.Tag() == sent.Copy }) {
+	if slices.ContainsFunc(list, func(b sender.Binding) bool { return b.Owns(sent.Copy) }) ||
+		slices.ContainsFunc(remotes, func(r uuid.UUID) bool { return sender.TagIsOf(sent.Copy, r) }) {
 		return nil
 	}
 	return &OtherCopyError{Dir: rc.st.inner.Engine.Env().Dir, Sent: sent.Mark.LSN}

@@ -43,10 +43,28 @@ type Binding struct {
 	Snapshot Due `json:"snapshot"` // when the next snapshot is due, and where the last one was begun
 }
 
-// Tag returns the number that identifies the copy in wal/sent: the first 4 bytes of the SHA-256 of the remote's ID, as
-// a little-endian number, or 1 if that number is 0.
-func (b *Binding) Tag() uint32 {
-	sum := sha256.Sum256(b.Remote[:])
+// Tag returns the number that identifies this binding in wal/sent. Its upper 16 bits are made from the ID of the
+// remote, and its lower 16 bits from the ID of the machine, so two users who have bound a store to the same remote have
+// different tags.
+func (b *Binding) Tag() uint32 { return half(b.Remote)<<16 | half(b.Machine) }
+
+// half returns the first 2 bytes of the SHA-256 of an ID, as a little-endian number; 1 if they are 0.
+func half(id uuid.UUID) uint32 {
+	sum := sha256.Sum256(id[:])
+	return max(1, uint32(binary.LittleEndian.Uint16(sum[:])))
+}
+
+// Owns reports whether a tag in wal/sent is that of this binding. It also accepts the tag that an earlier program has
+// written for the remote.
+func (b *Binding) Owns(tag uint32) bool { return tag == b.Tag() || tag == earlierTag(b.Remote) }
+
+// TagIsOf reports whether a tag in wal/sent is that of a binding to the remote r, on any machine.
+func TagIsOf(tag uint32, r uuid.UUID) bool { return tag>>16 == half(r) || tag == earlierTag(r) }
+
+// earlierTag returns the tag that earlier programs have written: the first 4 bytes of the SHA-256 of the remote's ID,
+// as a little-endian number; 1 if they are 0.
+func earlierTag(r uuid.UUID) uint32 {
+	sum := sha256.Sum256(r[:])
 	return max(1, binary.LittleEndian.Uint32(sum[:]))
 }
 

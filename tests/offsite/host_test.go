@@ -300,6 +300,77 @@ func TestTakenCopyOfASecondUser(t *testing.T) {
 	x.check(varve.Take(ctx, store, x.remote, x.url, true, x.o))
 }
 
+// TestCopyTakenByASecondUser: a user of a shared store takes the copy that another user of the same store has added. A
+// process of the first user finds that the copy was taken, and leaves wal/sent, which is now the second user's.
+func TestCopyTakenByASecondUser(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	x.check(x.st.Close())
+	store := filepath.Join(x.dir, "store")
+	sent := filepath.Join(store, "wal", "sent")
+	second := *x.o
+	second.StateDir = filepath.Join(x.dir, "second")
+	x.check(varve.Take(ctx, store, x.remote, x.url, false, &second))
+	before, err := os.ReadFile(sent)
+	x.check(err)
+	stays := func(what string) {
+		t.Helper()
+		if b, err := os.ReadFile(sent); err != nil || !bytes.Equal(b, before) {
+			t.Errorf("%s: the record of the second user's copy: %x, %v; it was %x", what, b, err, before)
+		}
+	}
+	var text syncBuffer
+	x.st = x.sends(vfs.OS(), func(o *varve.Options) { o.Logger = slog.New(slog.NewTextHandler(&text, nil)) })
+	x.until("the sender stops", func() bool { return strings.Contains(text.String(), "taken over") })
+	x.check(x.st.Close())
+	stays("a process of the first user")
+	x.open()
+	x.check(x.st.Admin().Offsite().Remove(ctx))
+	stays("the first user forgets the copy")
+	url := "file://" + filepath.Join(x.dir, "remote2")
+	r2, err := varve.CreateFolder(ctx, url)
+	x.check(err)
+	var other *varve.OtherCopyError
+	if err := x.st.Admin().Offsite().Add(ctx, r2, url); !errors.As(err, &other) {
+		t.Error("a copy is added beside the second user's:", err)
+	}
+	x.check(x.st.Close())
+	st2, err := varve.Open(ctx, store, &second)
+	x.check(err)
+	x.check(st2.Admin().Offsite().Send(ctx, x.remote))
+	x.check(st2.Close())
+	// The first user takes the copy back. A take that is killed before it has removed the record of the second user is
+	// completed by the next process that sends.
+	w := &unremoved{FS: vfs.OS(), path: sent}
+	o := *x.o
+	broken := storetest.In(&o, storetest.Environment{System: vfs.System{FS: w}})
+	err = varve.Take(ctx, store, x.remote, x.url, false, broken)
+	if !errors.Is(err, errFailing) {
+		t.Fatal(err)
+	}
+	stays("a take that failed half way")
+	x.open()
+	x.check(x.st.Admin().Offsite().Send(ctx, x.remote))
+	head, err := x.remote.Head(ctx)
+	if now, rerr := os.ReadFile(sent); err != nil || rerr != nil || head.Epoch != 3 || bytes.Equal(now, before) {
+		t.Errorf("epoch %d, wal/sent %x, %v, %v", head.Epoch, now, err, rerr)
+	}
+}
+
+// unremoved is a file system that does not remove one file.
+type unremoved struct {
+	vfs.FS
+	path string
+}
+
+func (u *unremoved) Remove(name string) error {
+	if name == u.path {
+		return &fs.PathError{Op: "remove", Path: name, Err: errFailing}
+	}
+	return u.FS.Remove(name)
+}
+
 // syncBuffer is a buffer that goroutines write to.
 type syncBuffer struct {
 	mu  sync.Mutex

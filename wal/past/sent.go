@@ -17,7 +17,7 @@ import (
 // history would remove them:
 //
 //	0   8 bytes "VARVESNT"
-//	8   uint32 version 1, uint32 tag of the copy, 0: unknown
+//	8   uint32 version 1, uint32 tag of the copy (remote/sender.Binding.Tag), 0: unknown
 //	16  16 bytes UUID of the store, uint64 epoch of the log: its ID
 //	40  uint64 position, uint64 chain hash there
 //	56  int64 time of the record, Unix microseconds
@@ -36,7 +36,7 @@ const (
 type Sent struct {
 	ID   ID
 	Mark Mark
-	Copy uint32    // tag of the copy, which tells it from others: see SetSent; 0: unknown
+	Copy uint32    // tag of the copy, and of the user's binding to it, which tells them from others; 0: unknown
 	Time time.Time // time of the record
 
 	Behind uint64 // bytes of the log that are durable but not in the copy
