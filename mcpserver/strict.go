@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 // strict decodes the arguments of a tool of this server's own groups. An unknown name is an error that suggests
@@ -219,9 +221,12 @@ func nearest(name string, names []string) string {
 	if same := sameAs[plain]; slices.Contains(names, same) {
 		return same
 	}
+	if len(plain) > longestProp {
+		return ""
+	}
 	best, least := "", 4
 	for _, n := range names {
-		d := distance(plain, n)
+		d := human.Distance(plain, n)
 		if strings.HasPrefix(plain, n) || strings.HasPrefix(n, plain) && plain != "" {
 			d = min(d, 2)
 		}
@@ -230,30 +235,6 @@ func nearest(name string, names []string) string {
 		}
 	}
 	return best
-}
-
-// distance returns the number of characters to insert, delete or replace to turn a into b.
-func distance(a, b string) int {
-	if len(a) > longestProp {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			d := before
-			if a[i] != b[j] {
-				d++
-			}
-			before = row[j+1]
-			row[j+1] = min(d, before+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // object returns the argument with this name, which is an object. The caller may change the object.

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/template"
 )
 
@@ -106,29 +107,9 @@ func inUnits(value string, unit time.Duration) string {
 func nearNames(name string) (near []string) {
 	folded := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	for _, s := range settingNames() {
-		if len(folded) > 2 && strings.Contains(s, folded) || distance(folded, s) <= 1+len(folded)/5 {
+		if len(folded) > 2 && strings.Contains(s, folded) || human.Distance(folded, s) <= 1+len(folded)/5 {
 			near = append(near, s)
 		}
 	}
 	return near
-}
-
-// distance returns the number of letters in which two names differ (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Exactly returns a check that a command has n arguments. noun names the arguments in the error.
@@ -64,4 +68,50 @@ func suggestions(cmd *cobra.Command, name string) (near []string) {
 		return near
 	}
 	return cmd.SuggestionsFor(name)
+}
+
+// longestFlag is the length in bytes of the longest name that nearFlags compares with the flags of a command.
+const longestFlag = 64
+
+// nearFlags returns the flags of a command that an unknown flag may stand for, with their dashes; err is the error of
+// parsing the flags. These are the flags whose names differ from the unknown one in the fewest letters, and those that
+// begin with it. A long flag with one dash stands only for the flag of exactly this name, because a text may begin with
+// a dash.
+func nearFlags(cmd *cobra.Command, err error) (near []string) {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return nil
+	}
+	name, letters := unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
+	most := 1 + min(1, len(name)/4)
+	if letters != "" {
+		name, _, _ = strings.Cut(letters, "=")
+		most = 0
+	}
+	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	if len(name) < 2 || len(name) > longestFlag {
+		return nil
+	}
+	var begin []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Deprecated != "" {
+			return
+		}
+		if letters == "" && len(name) > 2 && strings.HasPrefix(f.Name, name) {
+			begin = append(begin, "--"+f.Name)
+		}
+		switch d := human.Distance(name, f.Name); {
+		case d > most, d >= len(f.Name):
+			return
+		case d < most:
+			near, most = nil, d
+		}
+		near = append(near, "--"+f.Name)
+	})
+	for _, f := range begin {
+		if !slices.Contains(near, f) {
+			near = append(near, f)
+		}
+	}
+	return near
 }

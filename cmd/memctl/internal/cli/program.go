@@ -60,6 +60,9 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 			}
 			err = fmt.Errorf("%s: must be %s", what, want)
 		}
+		if near := nearFlags(cmd, err); len(near) > 0 {
+			err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		}
 		// A text or an id may have been taken for a flag.
 		if strings.HasPrefix(err.Error(), "unknown ") && cmd.HasParent() {
 			return WithFix(Usage(cmd.CommandPath(), err),
