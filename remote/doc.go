@@ -67,6 +67,38 @@
 // may be hostile: a reader takes memory for the bytes that have arrived, never for a size that the place claims
 // (ReadAll, NewBody), and uses nothing before Piece.Check or the SHA-256 of a snapshot agrees.
 //
+// # Bad input and bad luck
+//
+// What can go wrong with a copy, and the tests of it. Run in TestRemote of each place are those of package remotetest.
+//
+//	wrong password                 TestErrors in remote/postgres, remote/s3
+//	no TLS                         TestErrors in remote/postgres
+//	the address of a replica       TestUnsuitableServers in remote/postgres
+//	a newer schema or format       TestErrors in remote/postgres, TestDamagedFolder in remote/dir,
+//	                               TestNewerFormat in tests/offsite, TestFile in remote/sender
+//	a full bucket, database, disk  TestErrors in remote/s3, TestFullDatabase in remote/postgres,
+//	                               TestFullDisk in tests/offsite
+//	no conditional writes          TestUnsuitable in remote/s3, TestRefused in remote/dir
+//	two stores in one place        TestRemote in remote/dir, remote/s3, remote/postgres, TestBind in remote/sender
+//	a copied folder, both used     TestCopiedFolder in tests/offsite, TestStopped in remote/sender
+//	two users of one store         TestPlaceOfASecondUser, TestCopyTakenByASecondUser in tests/offsite
+//	a machine that was rolled back TestStopped in remote/sender, TestTakeOfAnOlderClone in tests/offsite
+//	a machine that sleeps          TestRemote in each place, TestSleeperBeforeRename in remote/dir,
+//	                               TestPruneBesideSleepingWriter in remote/s3, TestGap in remote/sender
+//	a wrong clock                  TestRetention, TestPurgesGather in remote/sender,
+//	                               TestCloneAtAWrongClock in tests/offsite
+//	damage and missing objects     TestDamagedEntry, TestDamagedSnapshot in remote/dir, TestDamage in remote/s3,
+//	                               remote/postgres, TestCloneOfADamagedCopy, TestCloneIsNeverLess in tests/offsite
+//	a listing that lags            TestListingLags in remote/s3
+//	a full disk here               TestFullDisk in tests/offsite
+//	kill and loss of power         TestCutAnywhere in remote/dir, TestTrouble in remote/sender,
+//	                               TestKilledSender, TestKilledPurge, TestCloneCut in tests/offsite,
+//	                               TestSimOffsite, TestSimOffsiteSealed in fuzz, TestKilledServer in remote/postgres
+//	an older program               as for a newer format; TestSent in wal/past
+//	a context that ends            TestRemote in each place, TestCancelledAnywhere in tests/offsite
+//	a wrong or lost key            TestSealedCopy in cmd/memctl, TestOtherSigner, TestForged in remote/sealed,
+//	                               TestKeysVanish, TestTakeOfASealedCopyWithoutKeys in tests/offsite
+//
 // # Assumptions
 //
 // One store has one sender at a time (a lock on its machine). Nothing depends on that for safety: two senders of

@@ -3,6 +3,7 @@ package vfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"reflect"
@@ -15,6 +16,20 @@ import (
 // IsDiskFull reports whether err means that the disk, or a quota, is full.
 func IsDiskFull(err error) bool {
 	return errors.Is(err, errs.ErrDiskFull) || isAny(err, diskFull)
+}
+
+// Failed adds the operation and the path to an error of the system, and makes the error match errs.ErrDiskFull or
+// errs.ErrPermission if it is of that kind. It returns nil if err is nil.
+func Failed(doing, path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case IsDiskFull(err) && !errors.Is(err, errs.ErrDiskFull):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrDiskFull, err)
+	case IsPermission(err) && !errors.Is(err, errs.ErrPermission):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrPermission, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
 var joined = reflect.TypeOf(errors.Join(io.EOF))

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/remote"
 )
 
@@ -102,7 +103,7 @@ func (r *Remote) follow(ctx context.Context, next *head, data []byte) error {
 	next.length, next.sha = uint64(len(data)), sha256.Sum256(data)
 	folder := r.path("log", folderOf(n.Number))
 	if err := r.o.FS.Mkdir(folder, r.o.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return wrapped("creating", folder, err)
+		return vfs.Failed("creating", folder, err)
 	}
 	begin := next.encode(r.id)
 	err := r.addBy(ctx, func(f io.WriterAt) error {

@@ -20,7 +20,7 @@ func (r *Remote) entry(number uint64) string { return r.path("log", folderOf(num
 func (r *Remote) floor() (uint64, error) {
 	names, err := r.o.FS.ReadDir(r.path("floors"))
 	if err != nil {
-		return 0, wrapped("reading", r.path("floors"), err)
+		return 0, vfs.Failed("reading", r.path("floors"), err)
 	}
 	floor := uint64(1)
 	for _, name := range names {
@@ -85,7 +85,7 @@ func (r *Remote) exists(number uint64) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return err == nil, wrapped("reading", r.entry(number), err)
+	return err == nil, vfs.Failed("reading", r.entry(number), err)
 }
 
 // listed returns the number of the newest entry, which it finds by listing the folders. It returns 0 if there is no
@@ -93,7 +93,7 @@ func (r *Remote) exists(number uint64) (bool, error) {
 func (r *Remote) listed() (uint64, error) {
 	folders, err := r.o.FS.ReadDir(r.path("log"))
 	if err != nil {
-		return 0, wrapped("reading", r.path("log"), err)
+		return 0, vfs.Failed("reading", r.path("log"), err)
 	}
 	folders = slices.DeleteFunc(folders, func(name string) bool { _, ok := parseName(name, 13); return !ok })
 	slices.Sort(folders)
@@ -103,7 +103,7 @@ func (r *Remote) listed() (uint64, error) {
 			continue // pruned
 		}
 		if err != nil {
-			return 0, wrapped("reading", r.path("log", folder), err)
+			return 0, vfs.Failed("reading", r.path("log", folder), err)
 		}
 		last := uint64(0)
 		for _, name := range names {
@@ -132,11 +132,11 @@ func (r *Remote) settle(number uint64) error {
 	r.mu.Unlock()
 	if !known {
 		if err := r.o.FS.SyncDir(r.path("log")); err != nil {
-			return wrapped("syncing", r.path("log"), err)
+			return vfs.Failed("syncing", r.path("log"), err)
 		}
 	}
 	if err := r.o.FS.SyncDir(r.path("log", folder)); err != nil {
-		return wrapped("syncing", r.path("log", folder), err)
+		return vfs.Failed("syncing", r.path("log", folder), err)
 	}
 	r.mu.Lock()
 	r.synced[folder] = true
@@ -156,7 +156,7 @@ func (r *Remote) readHead(number uint64, all bool) (h head, b []byte, err error)
 		return h, nil, r.missing(number)
 	}
 	if err != nil {
-		return h, nil, wrapped("reading", name, err)
+		return h, nil, vfs.Failed("reading", name, err)
 	}
 	defer f.Close()
 	var raw [entryHead]byte
@@ -175,7 +175,7 @@ func (r *Remote) readHead(number uint64, all bool) (h head, b []byte, err error)
 	}
 	st, err := f.Stat()
 	if err != nil {
-		return head{}, nil, wrapped("reading", name, err)
+		return head{}, nil, vfs.Failed("reading", name, err)
 	}
 	if uint64(st.Size) != entryHead+h.length {
 		return head{}, nil, damaged(fmt.Errorf("the file has %d bytes, not %d", st.Size, entryHead+h.length))
@@ -189,7 +189,7 @@ func (r *Remote) readHead(number uint64, all bool) (h head, b []byte, err error)
 	}
 	b = make([]byte, h.length)
 	if n, err := past.ReadFull(f, b, entryHead); err != nil || n < len(b) {
-		return head{}, nil, wrapped("reading", name, errors.Join(err, fs.ErrInvalid))
+		return head{}, nil, vfs.Failed("reading", name, errors.Join(err, fs.ErrInvalid))
 	}
 	return h, b, nil
 }

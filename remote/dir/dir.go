@@ -97,7 +97,7 @@ func (r *Remote) identity() (id uuid.UUID, err error) {
 		return id, fmt.Errorf("%s: %w -> is the disk mounted?", r.dir, remote.ErrNoRemote)
 	}
 	if err != nil {
-		return id, wrapped("reading", name, err)
+		return id, vfs.Failed("reading", name, err)
 	}
 	var i identity
 	if err := json.Unmarshal(b, &i); err != nil {
@@ -133,16 +133,16 @@ func Create(ctx context.Context, dir string, o *Options) (*Remote, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		// The mode of the folder does not matter: each file and folder in it is created with a mode of its own.
 		if _, err := vfs.MakeRoot(r.o.FS, dir, r.o.FolderMode, r.self, true); err != nil {
-			return nil, wrapped("creating", dir, err)
+			return nil, vfs.Failed("creating", dir, err)
 		}
 		err = r.free()
 	}
 	if err != nil {
-		return nil, wrapped("reading", dir, err)
+		return nil, vfs.Failed("reading", dir, err)
 	}
 	for _, name := range []string{"tmp", "log", "floors", "snapshots", "machines"} {
 		if err := vfs.MkdirAll(r.o.FS, r.path(name), r.o.FolderMode); err != nil {
-			return nil, wrapped("creating", r.path(name), err)
+			return nil, vfs.Failed("creating", r.path(name), err)
 		}
 	}
 	if err := r.probe(ctx); err != nil {
@@ -158,13 +158,13 @@ func Create(ctx context.Context, dir string, o *Options) (*Remote, error) {
 	}
 	// The folders may be of a process that was killed before it synced them, or of one that is creating the remote now.
 	if err := r.o.FS.SyncDir(dir); err != nil {
-		return nil, wrapped("syncing", dir, err)
+		return nil, vfs.Failed("syncing", dir, err)
 	}
 	if err := r.add(ctx, append(b, '\n'), r.path(identityName)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	if err := r.o.FS.SyncDir(dir); err != nil {
-		return nil, wrapped("syncing", dir, err)
+		return nil, vfs.Failed("syncing", dir, err)
 	}
 	return Open(ctx, dir, o)
 }
@@ -226,20 +226,6 @@ func (r *Remote) path(elem ...string) string {
 	return filepath.Join(append([]string{r.dir}, elem...)...)
 }
 
-// wrapped returns an error of the system with the operation and the path in front. If the disk is full or the
-// permission is missing, the result also matches errs.ErrDiskFull or errs.ErrPermission.
-func wrapped(doing, path string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case vfs.IsDiskFull(err) && !errors.Is(err, errs.ErrDiskFull):
-		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrDiskFull, err)
-	case vfs.IsPermission(err) && !errors.Is(err, errs.ErrPermission):
-		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrPermission, err)
-	}
-	return fmt.Errorf("%s %s: %w", doing, path, err)
-}
-
 // isTemporary reports whether a file name in tmp/ has the form of the names that temporary returns.
 func isTemporary(name string) bool { return temporaryName.MatchString(name) }
 
@@ -271,7 +257,7 @@ func (r *Remote) addBy(ctx context.Context, write func(f io.WriterAt) error, nam
 	}
 	f, err := vfs.CreateNew(r.o.FS, temp, r.o.FileMode)
 	if err != nil {
-		return wrapped("creating", temp, err)
+		return vfs.Failed("creating", temp, err)
 	}
 	if err = write(vfs.Streamed(f)); err == nil {
 		err = f.Sync()
@@ -284,10 +270,10 @@ func (r *Remote) addBy(ctx context.Context, write func(f io.WriterAt) error, nam
 	}
 	if err != nil {
 		_ = r.o.FS.Remove(temp)
-		return wrapped("writing", temp, err)
+		return vfs.Failed("writing", temp, err)
 	}
 	if err = r.o.FS.RenameNew(temp, name); err != nil {
 		_ = r.o.FS.Remove(temp) // after a lost answer this is the second name of the file, or is gone
 	}
-	return wrapped("creating", name, err)
+	return vfs.Failed("creating", name, err)
 }

@@ -33,7 +33,7 @@ func (r *Remote) Register(_ context.Context, m remote.Machine) error {
 		return err
 	}
 	name := r.path("machines", m.ID.String()+".json")
-	return wrapped("writing", name, vfs.WriteDurable(r.o.FS, temp, name, append(b, '\n'), r.o.FileMode))
+	return vfs.Failed("writing", name, vfs.WriteDurable(r.o.FS, temp, name, append(b, '\n'), r.o.FileMode))
 }
 
 // Machines returns the recorded machines; see remote.Remote.
@@ -43,7 +43,7 @@ func (r *Remote) Machines(_ context.Context) (list []remote.Machine, err error) 
 	}
 	names, err := r.o.FS.ReadDir(r.path("machines"))
 	if err != nil {
-		return nil, wrapped("reading", r.path("machines"), err)
+		return nil, vfs.Failed("reading", r.path("machines"), err)
 	}
 	var bad error
 	for _, name := range names {
@@ -57,7 +57,7 @@ func (r *Remote) Machines(_ context.Context) (list []remote.Machine, err error) 
 			continue
 		}
 		if err != nil {
-			return nil, wrapped("reading", path, err)
+			return nil, vfs.Failed("reading", path, err)
 		}
 		var m remote.Machine
 		if err := json.Unmarshal(b, &m); err != nil || m.ID.String() != id {

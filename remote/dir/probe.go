@@ -39,7 +39,7 @@ func (r *Remote) probe(ctx context.Context) error {
 		return err
 	}
 	if err := r.o.FS.Mkdir(folder, r.o.FolderMode); err != nil {
-		return wrapped("creating", folder, err)
+		return vfs.Failed("creating", folder, err)
 	}
 	defer r.clear(folder)
 	at := func(name string, round int) string { return fmt.Sprintf("%s/%s%d", folder, name, round) }
@@ -58,6 +58,8 @@ func (r *Remote) probe(ctx context.Context) error {
 		name := at("entry", round)
 		first, second := r.compete(one, at("a", round), two, at("b", round), name)
 		switch {
+		case vfs.IsDiskFull(first) || vfs.IsDiskFull(second):
+			return vfs.Failed("testing", r.dir, errors.Join(first, second))
 		case first == nil && second == nil:
 			return unfit("two writers created the same file", nil)
 		case first != nil && !errors.Is(first, fs.ErrExist):
@@ -100,11 +102,11 @@ func halves(name string) []byte { return bytes.Repeat([]byte(name+"\n"), 512) }
 func (r *Remote) createHalf(name string) (vfs.File, error) {
 	f, err := r.o.FS.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, r.o.FileMode)
 	if err != nil {
-		return nil, wrapped("creating", name, err)
+		return nil, vfs.Failed("creating", name, err)
 	}
 	b := halves(name)
 	if _, err := f.WriteAt(b[:len(b)/2], 0); err != nil {
-		return nil, wrapped("writing", name, errors.Join(err, f.Close()))
+		return nil, vfs.Failed("writing", name, errors.Join(err, f.Close()))
 	}
 	return f, nil
 }

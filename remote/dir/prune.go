@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -52,7 +53,7 @@ func (r *Remote) raiseFloor(ctx context.Context, floor uint64) error {
 	if err := r.add(ctx, nil, r.path("floors", nameOf(floor))); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return wrapped("syncing", r.path("floors"), r.o.FS.SyncDir(r.path("floors")))
+	return vfs.Failed("syncing", r.path("floors"), r.o.FS.SyncDir(r.path("floors")))
 }
 
 // removeBelow removes the entries whose numbers are below floor, from the lowest to the highest, and the records of
@@ -61,7 +62,7 @@ func (r *Remote) raiseFloor(ctx context.Context, floor uint64) error {
 func (r *Remote) removeBelow(ctx context.Context, floor uint64) (removed int, err error) {
 	folders, err := r.o.FS.ReadDir(r.path("log"))
 	if err != nil {
-		return 0, wrapped("reading", r.path("log"), err)
+		return 0, vfs.Failed("reading", r.path("log"), err)
 	}
 	slices.Sort(folders)
 	for _, folder := range folders {
@@ -71,7 +72,7 @@ func (r *Remote) removeBelow(ctx context.Context, floor uint64) (removed int, er
 		}
 		names, err := r.o.FS.ReadDir(r.path("log", folder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return removed, wrapped("reading", r.path("log", folder), err)
+			return removed, vfs.Failed("reading", r.path("log", folder), err)
 		}
 		slices.Sort(names)
 		for _, name := range names {
@@ -85,7 +86,7 @@ func (r *Remote) removeBelow(ctx context.Context, floor uint64) (removed int, er
 			case err == nil:
 				removed++
 			case !errors.Is(err, fs.ErrNotExist):
-				return removed, wrapped("removing", r.path("log", folder, name), err)
+				return removed, vfs.Failed("removing", r.path("log", folder, name), err)
 			}
 		}
 		if (n+1)*perFolder <= floor {
@@ -94,12 +95,12 @@ func (r *Remote) removeBelow(ctx context.Context, floor uint64) (removed int, er
 	}
 	names, err := r.o.FS.ReadDir(r.path("floors"))
 	if err != nil {
-		return removed, wrapped("reading", r.path("floors"), err)
+		return removed, vfs.Failed("reading", r.path("floors"), err)
 	}
 	for _, name := range names {
 		if n, ok := parseName(name, 16); ok && n < floor {
 			if err := r.o.FS.Remove(r.path("floors", name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return removed, wrapped("removing", r.path("floors", name), err)
+				return removed, vfs.Failed("removing", r.path("floors", name), err)
 			}
 		}
 	}
@@ -113,7 +114,7 @@ func (r *Remote) sweep(ctx context.Context) error {
 	for _, folder := range []string{"tmp", "snapshots"} {
 		names, err := r.o.FS.ReadDir(r.path(folder))
 		if err != nil {
-			return wrapped("reading", r.path(folder), err)
+			return vfs.Failed("reading", r.path(folder), err)
 		}
 		for _, name := range names {
 			if err := ctx.Err(); err != nil {
@@ -134,7 +135,7 @@ func (r *Remote) sweep(ctx context.Context) error {
 				continue
 			}
 			if err := r.o.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return wrapped("removing", path, err)
+				return vfs.Failed("removing", path, err)
 			}
 		}
 	}

@@ -118,12 +118,12 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 	}
 	// The body must be durable before the description.
 	if err := r.o.FS.SyncDir(r.path("snapshots")); err != nil {
-		return wrapped("syncing", r.path("snapshots"), err)
+		return vfs.Failed("syncing", r.path("snapshots"), err)
 	}
 	if err := r.add(ctx, encodeMeta(s, r.id), r.meta(s.ID)); err != nil {
 		return err
 	}
-	return wrapped("syncing", r.path("snapshots"), r.o.FS.SyncDir(r.path("snapshots")))
+	return vfs.Failed("syncing", r.path("snapshots"), r.o.FS.SyncDir(r.path("snapshots")))
 }
 
 // readBack reads the stored bytes of a snapshot, and compares their number and SHA-256 with those of the bytes that
@@ -135,7 +135,7 @@ func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
 	}
 	sum, err := remote.Sum(ctx, b)
 	if err != nil {
-		return wrapped("reading", r.body(s.ID), err)
+		return vfs.Failed("reading", r.body(s.ID), err)
 	}
 	if b.Size() != s.Size || sum != s.SHA256 {
 		return &errs.CorruptionError{Path: r.body(s.ID), Offset: -1, Err: errors.New("the bytes on the disk differ " +
@@ -151,7 +151,7 @@ func (r *Remote) Snapshots(ctx context.Context) (list []remote.Snapshot, err err
 	}
 	names, err := r.o.FS.ReadDir(r.path("snapshots"))
 	if err != nil {
-		return nil, wrapped("reading", r.path("snapshots"), err)
+		return nil, vfs.Failed("reading", r.path("snapshots"), err)
 	}
 	var bad error
 	for _, name := range names {
@@ -188,7 +188,7 @@ func (r *Remote) described(path, id string) (s remote.Snapshot, err error) {
 		if errors.Is(err, errs.ErrTooLarge) {
 			return s, &errs.CorruptionError{Path: path, Offset: -1, Err: err}
 		}
-		return s, wrapped("reading", path, err)
+		return s, vfs.Failed("reading", path, err)
 	}
 	s, err = decodeMeta(b, r.id)
 	if err == nil && s.ID.String() != id {
@@ -222,7 +222,7 @@ func (r *Remote) Open(_ context.Context, id uuid.UUID) (remote.Body, error) {
 		return nil, fmt.Errorf("%s: snapshot %s: %w", r.Place(), id, errs.ErrNotFound)
 	}
 	if err != nil {
-		return nil, wrapped("reading", r.meta(id), err)
+		return nil, vfs.Failed("reading", r.meta(id), err)
 	}
 	b, err := r.openBody(id)
 	if errors.Is(err, errs.ErrNotFound) {
@@ -243,11 +243,11 @@ func (r *Remote) openBody(id uuid.UUID) (*body, error) {
 		return nil, fmt.Errorf("%s: snapshot %s: %w", r.Place(), id, errs.ErrNotFound)
 	}
 	if err != nil {
-		return nil, wrapped("reading", r.body(id), err)
+		return nil, vfs.Failed("reading", r.body(id), err)
 	}
 	st, err := f.Stat()
 	if err != nil {
-		return nil, wrapped("reading", r.body(id), errors.Join(err, f.Close()))
+		return nil, vfs.Failed("reading", r.body(id), errors.Join(err, f.Close()))
 	}
 	return &body{f, st.Size}, nil
 }
@@ -259,10 +259,10 @@ func (r *Remote) Drop(_ context.Context, id uuid.UUID) error {
 	}
 	for _, name := range []string{r.meta(id), r.body(id)} { // without the description the rest is no snapshot
 		if err := r.o.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return wrapped("removing", name, err)
+			return vfs.Failed("removing", name, err)
 		}
 		if err := r.o.FS.SyncDir(r.path("snapshots")); err != nil {
-			return wrapped("syncing", r.path("snapshots"), err)
+			return vfs.Failed("syncing", r.path("snapshots"), err)
 		}
 	}
 	return nil

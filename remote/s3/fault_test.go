@@ -8,12 +8,15 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/proofs"
@@ -100,6 +103,93 @@ func TestLostAnswers(t *testing.T) {
 	}
 	b.with(func() { b.lose = nil })
 	remotetest.Compare(t, b.open("p"), epoch, l.Start.LSN, l.Pieces)
+}
+
+// Listings have the objects of a moment before, new ones are missing and removed ones are there: entries and reads do
+// not depend on them, no snapshot that is gone is named, a prune removes nothing that the head names, and what it has
+// overlooked is removed by a later prune.
+func TestListingLags(t *testing.T) {
+	t.Parallel()
+	b := newBucket(t)
+	r := s3.Small(b.create("p"))
+	l := remotetest.NewLog(1)
+	epoch := begin(t, r, l)
+	was := map[string][]byte{} // the answer before, by the query
+	lags := 0
+	b.with(func() {
+		b.before = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodGet || !r.URL.Query().Has("list-type") {
+				return false
+			}
+			answer := httptest.NewRecorder()
+			b.fake.ServeHTTP(answer, r)
+			now, before := answer.Body.Bytes(), was[r.URL.RawQuery]
+			if was[r.URL.RawQuery] = now; before == nil {
+				before = now
+			}
+			if !bytes.Equal(before, now) {
+				lags++
+			}
+			w.Header().Set("Content-Type", "application/xml")
+			_, _ = w.Write(before)
+			return true
+		}
+	})
+	snapshots := map[uuid.UUID]bool{}
+	save := func() uuid.UUID {
+		t.Helper()
+		s := remote.Snapshot{ID: remotetest.NewID(t), Geometry: l.Geometry, Epoch: epoch, Begin: l.Start, End: l.Start,
+			Format: remote.Format, Time: time.Unix(1, 0)}
+		if err := r.Save(t.Context(), &s, strings.NewReader("a snapshot")); err != nil {
+			t.Fatal(err)
+		}
+		snapshots[s.ID] = true
+		return s.ID
+	}
+	for range 6 {
+		at := len(l.Pieces)
+		l.Grow(20, epoch)
+		remotetest.Append(t, r, l.Pieces[at:]...)
+		from := max(0, at-10)
+		if _, err := r.Prune(t.Context(), epoch, l.Pieces[from].From.LSN); err != nil {
+			t.Fatal(err)
+		}
+		remotetest.Compare(t, b.open("p"), epoch, l.Pieces[from].From.LSN, l.Pieces[from:])
+		id := save()
+		save()
+		if err := r.Drop(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		delete(snapshots, id)
+		list, err := r.Snapshots(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list {
+			if !snapshots[s.ID] {
+				t.Errorf("snapshot %v is gone", s.ID)
+			}
+		}
+	}
+	if lags < 6 {
+		t.Errorf("the test has delayed only %d listings", lags)
+	}
+	b.with(func() { b.before = nil })
+	if list, err := r.Snapshots(t.Context()); err != nil || len(list) != len(snapshots) {
+		t.Errorf("%d snapshots, want %d, %v", len(list), len(snapshots), err)
+	}
+	last := l.Pieces[len(l.Pieces)-5:]
+	if _, err := r.Prune(t.Context(), epoch, last[0].From.LSN); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range b.keys("p/data/") {
+		for _, p := range l.Pieces[:len(l.Pieces)-20] {
+			if bytes.Contains(b.get(key), p.Bytes[:64]) { // a header, with its checksum
+				t.Fatalf("%s has bytes of a piece that was pruned", key)
+			}
+		}
+	}
+	remotetest.Compare(t, b.open("p"), epoch, last[0].From.LSN, last)
 }
 
 // A writer that has stored its objects sleeps before it stores the head, and a prune meanwhile removes its objects: it

@@ -150,11 +150,8 @@ func (f *File) Save(_ context.Context, b Binding) error {
 		return err
 	}
 	if err := vfs.MkdirAll(f.FS, filepath.Dir(f.Path), 0o700); err != nil {
-		return fmt.Errorf("creating %s: %w", filepath.Dir(f.Path), err)
+		return vfs.Failed("creating", filepath.Dir(f.Path), err)
 	}
 	temp := strings.TrimSuffix(f.Path, ".json") + fmt.Sprintf(".%d.new", f.FS.Host().PID)
-	if err := vfs.WriteDurable(f.FS, temp, f.Path, append(text, '\n'), 0o600); err != nil {
-		return fmt.Errorf("writing %s: %w", f.Path, err)
-	}
-	return nil
+	return vfs.Failed("writing", f.Path, vfs.WriteDurable(f.FS, temp, f.Path, append(text, '\n'), 0o600))
 }

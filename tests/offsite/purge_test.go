@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -332,24 +333,26 @@ func TestPurgeAfterARedaction(t *testing.T) {
 	}
 }
 
-// failing is a place whose n-th call fails, before or after it is done.
+// failing is a place of which one call fails, or meets something else that a test does.
 type failing struct {
 	remote.Remote
-	n     *int
-	after bool
+	do func(call func() error) error
 }
 
 var errFailing = errors.New("the place failed")
 
-func (f *failing) do(call func() error) error {
-	*f.n--
-	if *f.n != 0 {
-		return call()
-	}
-	if f.after {
-		_ = call()
-	}
-	return errFailing
+// newFailing returns a place whose n-th call fails, before or after it is done. n is the number of calls that are left.
+func newFailing(r remote.Remote, n *int, after bool) *failing {
+	return &failing{r, func(call func() error) error {
+		*n--
+		if *n != 0 {
+			return call()
+		}
+		if after {
+			_ = call()
+		}
+		return errFailing
+	}}
 }
 
 func (f *failing) Head(ctx context.Context) (p remote.Position, err error) {
@@ -389,6 +392,21 @@ func (f *failing) Drop(ctx context.Context, id uuid.UUID) error {
 	return f.do(func() error { return f.Remote.Drop(ctx, id) })
 }
 
+func (f *failing) Open(ctx context.Context, id uuid.UUID) (b remote.Body, err error) {
+	err = f.do(func() error { b, err = f.Remote.Open(ctx, id); return err })
+	return b, err
+}
+
+func (f *failing) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.Seq2[remote.Piece, error] {
+	return func(yield func(remote.Piece, error) bool) {
+		for p, err := range f.Remote.Read(ctx, epoch, from) {
+			if derr := f.do(func() error { return err }); !yield(p, derr) || derr != nil {
+				return
+			}
+		}
+	}
+}
+
 // TestPurgeFailsAtEachStep: whichever call of the place fails, done or not, that is an error which says that the copy
 // still has what was purged, and the next attempt completes the purge, from another process.
 func TestPurgeFailsAtEachStep(t *testing.T) {
@@ -399,7 +417,7 @@ func TestPurgeFailsAtEachStep(t *testing.T) {
 			d, ctx := newDiary(t, false), t.Context()
 			d.purge("secret")
 			n := step
-			err := d.st.Admin().Offsite().PurgeNow(ctx, &failing{d.remote, &n, after})
+			err := d.st.Admin().Offsite().PurgeNow(ctx, newFailing(d.remote, &n, after))
 			var left *varve.CopyPurgeError
 			switch {
 			case n > 0 || err == nil: // it was not called, or everything was removed before

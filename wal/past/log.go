@@ -39,12 +39,10 @@ func readError(doing, path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case vfs.IsPermission(err):
-		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrPermission, err)
 	case vfs.IsUnopened(err) && !errors.Is(err, errs.ErrTooManyFiles):
 		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrTooManyFiles, err)
 	}
-	return fmt.Errorf("%s %s: %w", doing, path, err)
+	return vfs.Failed(doing, path, err)
 }
 
 // Entries yields the entries in [from, to), from the segments and the archive. A frame must begin at from, or the

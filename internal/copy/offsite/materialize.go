@@ -142,7 +142,7 @@ func Materialize(ctx context.Context, r remote.Remote, moment time.Time, t Targe
 		return m, nil, err
 	}
 	if _, err := vfs.MakeRoot(t.FS, t.Dir, t.FolderMode, t.Self, false); err != nil {
-		return m, nil, fmt.Errorf("creating %s: %w", t.Dir, err)
+		return m, nil, vfs.Failed("creating", t.Dir, err)
 	}
 	store := uuid.UUID(list[0].epoch.Geometry.UUID)
 	if err := vfs.WriteMark(t.FS, t.Dir, vfs.Mark{Kind: Kind, Store: store}, t.FileMode); err != nil {

@@ -318,12 +318,10 @@ func (p *Places) write(kind string, v any) error {
 func (p *Places) writeBytes(kind string, b []byte) error {
 	name := p.path(kind)
 	if err := vfs.MkdirAll(p.FS, filepath.Dir(name), 0o700); err != nil {
-		return fmt.Errorf("creating %s: %w", filepath.Dir(name), err)
+		return vfs.Failed("creating", filepath.Dir(name), err)
 	}
-	if err := vfs.WriteDurable(p.FS, fmt.Sprintf("%s.%d.new", name, p.FS.Host().PID), name, b, 0o600); err != nil {
-		return fmt.Errorf("writing %s: %w", name, err)
-	}
-	return nil
+	temp := fmt.Sprintf("%s.%d.new", name, p.FS.Host().PID)
+	return vfs.Failed("writing", name, vfs.WriteDurable(p.FS, temp, name, b, 0o600))
 }
 
 // Remove removes the files about the copy. The copy itself stays.

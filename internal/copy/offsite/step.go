@@ -3,7 +3,6 @@ package offsite
 import (
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -44,7 +43,7 @@ func NewStep(fsys vfs.FS, target string, store uuid.UUID, self vfs.Users, random
 	file, folder fs.FileMode) (s *Step, err error) {
 	parent := filepath.Dir(target)
 	if err := vfs.MkdirAll(fsys, parent, folder); err != nil {
-		return nil, fmt.Errorf("creating %s: %w", parent, err)
+		return nil, vfs.Failed("creating", parent, err)
 	}
 	clearSteps(fsys, target, store, self, file)
 	var b [8]byte
@@ -54,7 +53,7 @@ func NewStep(fsys vfs.FS, target string, store uuid.UUID, self vfs.Users, random
 	s = &Step{dir: target + "." + hex.EncodeToString(b[:]) + stepSuffix}
 	s.fs = vfs.Below(fsys, s.dir)
 	if err := s.fs.Mkdir(s.dir, folder); err != nil {
-		return nil, fmt.Errorf("creating %s: %w", s.dir, err)
+		return nil, vfs.Failed("creating", s.dir, err)
 	}
 	ok := false
 	if s.lock, err = s.fs.OpenLock(filepath.Join(s.dir, stepLock), file); err == nil {

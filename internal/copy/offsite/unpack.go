@@ -118,7 +118,7 @@ func (u *unpacking) group(files []pack.File, buf []byte) ([]byte, error) {
 	for i := range files {
 		var err error
 		if buf, err = u.file(&files[i], buf); err != nil {
-			return buf, fmt.Errorf("writing %s: %w", u.f.path(files[i].Name), err)
+			return buf, vfs.Failed("writing", u.f.path(files[i].Name), err)
 		}
 	}
 	return buf, nil
