@@ -29,12 +29,12 @@ func (c *cancelling) count() {
 	}
 }
 
-// until calls f with a context that is cancelled at an operation of f, for each step-th operation and until f ends
-// before it. check is called after each call.
+// until calls f with a context that is cancelled at an operation of f, for about each step-th operation, until f ends
+// before it. The steps grow, because f may have more operations at each call. check is called after each call.
 func (c *cancelling) until(t *testing.T, step int64, f func(context.Context) error, check func(at int64, err error)) {
 	t.Helper()
 	cancelled := 0
-	for at := int64(1); ; at += step {
+	for at := int64(1); ; at += step + at/20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		c.cancel.Store(&cancel)
 		c.ops.Store(0)
