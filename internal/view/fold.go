@@ -49,8 +49,8 @@ type View interface {
 	Load(f *Folder) (wal.Mark, error)
 	// Save writes the content to the files; mark is the log position of the content. An interrupted Save must leave the
 	// previous files, or files that Load rejects. If Save finds that files opened by Load are damaged, it returns
-	// errs.ErrCorrupt; Reset and another Save follow.
-	Save(f *Folder, mark wal.Mark) error
+	// errs.ErrCorrupt; Reset and another Save follow. A Save that takes long ends with the error of ctx when ctx ends.
+	Save(ctx context.Context, f *Folder, mark wal.Mark) error
 	// Close releases what Load opened or mapped. Load may be called again.
 	Close() error
 	// Verify compares the files with an index of the same position. A difference is errs.ErrCorrupt.

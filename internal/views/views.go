@@ -314,11 +314,11 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 			return err
 		}
 	}
-	if err = v.Save(f, to); errors.Is(err, errs.ErrCorrupt) { // Save read files that Load had only opened
+	if err = v.Save(ctx, f, to); errors.Is(err, errs.ErrCorrupt) { // Save read files that Load had only opened
 		vs.engine.Env().Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
 		if err = resetView(ctx, v, f, set, purge); err == nil {
 			to, _ = view.MarkOf(set)
-			err = v.Save(f, to)
+			err = v.Save(ctx, f, to)
 		}
 	}
 	return err

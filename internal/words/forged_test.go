@@ -110,7 +110,7 @@ func TestForgedBitmap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	merged, _, err := set.Merge([]uint64{1})
+	merged, _, err := set.Merge(t.Context(), []uint64{1})
 	if err != nil || !bytes.Equal(merged.Bytes(), seg.Bytes()) {
 		t.Errorf("merged, it is another one, %v", err)
 	}
@@ -153,7 +153,7 @@ func TestForgedOrderOfRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := set.Merge([]uint64{1}); !errors.Is(err, errs.ErrCorrupt) {
+	if _, _, err := set.Merge(t.Context(), []uint64{1}); !errors.Is(err, errs.ErrCorrupt) {
 		t.Error(err)
 	}
 }

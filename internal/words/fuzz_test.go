@@ -41,7 +41,7 @@ func FuzzSegment(f *testing.F) {
 						err = e
 					}
 				}
-				if _, _, e := set.Merge([]uint64{1}); e != nil {
+				if _, _, e := set.Merge(t.Context(), []uint64{1}); e != nil {
 					err = e
 				}
 			}

@@ -3,6 +3,7 @@ package words
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/varve-db/varve/internal/words/build"
@@ -25,8 +26,9 @@ func (m *merging) step() (err error) {
 }
 
 // Merge merges the live documents of the parts with the given ids into one segment. moved gives, for each part id, the
-// new number of each row of that part; -1 for a dead row. w is nil if no row is live.
-func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, err error) {
+// new number of each row of that part; -1 for a dead row. w is nil if no row is live. Merge ends with the error of ctx
+// when ctx ends.
+func (v *Set) Merge(ctx context.Context, ids []uint64) (w *build.Writer, moved map[uint64][]int32, err error) {
 	var list []*merging
 	moved, print, live, format := map[uint64][]int32{}, uint64(0), 0, uint32(build.Sparse)
 	for _, id := range ids {
@@ -49,8 +51,11 @@ func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, er
 	if live == 0 {
 		return nil, moved, nil
 	}
-	w = build.NewWriter(live, print, format)
+	w = build.NewWriter(ctx, live, print, format)
 	for n := range int32(live) {
+		if n%build.PollEvery == 0 && ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		var first *merging
 		for _, m := range list {
 			if int(m.at) < m.part.Seg.Rows && (first == nil || m.row.Compare(&first.row) < 0) {
@@ -63,7 +68,10 @@ func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, er
 			return nil, nil, err
 		}
 	}
-	return w, moved, mergeTerms(w, list)
+	if err := mergeTerms(ctx, w, list); err != nil {
+		return nil, nil, err
+	}
+	return w, moved, nil
 }
 
 // advanceTo moves to row r, or, if row r is dead, to the next live row after it.
@@ -81,7 +89,9 @@ func (m *merging) advanceTo(r uint32) (err error) {
 	return err
 }
 
-func mergeTerms(w *build.Writer, list []*merging) error {
+// mergeTerms adds the terms of all parts to w. If ctx has ended, also while w sorted its rows, it returns the error of
+// ctx.
+func mergeTerms(ctx context.Context, w *build.Writer, list []*merging) error {
 	for _, m := range list {
 		d, err := m.part.Seg.from(nil)
 		if err != nil {
@@ -94,7 +104,10 @@ func mergeTerms(w *build.Writer, list []*merging) error {
 	}
 	var least []byte
 	var posts []build.Posting
-	for {
+	for n := 0; ; n++ {
+		if n%build.PollEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		least = least[:0]
 		found := false
 		for _, m := range list {

@@ -46,7 +46,7 @@ func TestTurns(t *testing.T) {
 		v = set
 	}
 	const rows = 20_000
-	w := build.NewWriter(rows, 0, build.Format)
+	w := build.NewWriter(t.Context(), rows, 0, build.Format)
 	for i := range rows - 1 {
 		w.Row(&build.Row{ID: fmt.Sprintf("%06d", i)})
 	}
@@ -56,7 +56,7 @@ func TestTurns(t *testing.T) {
 		t.Errorf("%d turns in the sorts of %d rows", n, rows)
 	}
 	n = proofs.Turns(t, func() {
-		if _, _, err := v.Merge([]uint64{1, 2}); err != nil {
+		if _, _, err := v.Merge(t.Context(), []uint64{1, 2}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -311,7 +311,7 @@ func setIsTheModel(t *testing.T, seed uint64) bool {
 			}
 			var w *build.Writer
 			var moved map[uint64][]int32
-			if w, moved, err = set.Merge(ids); err == nil && len(ids) > 0 {
+			if w, moved, err = set.Merge(t.Context(), ids); err == nil && len(ids) > 0 {
 				var seg *Segment
 				b := w.Bytes()
 				if b != nil {
@@ -403,7 +403,7 @@ func setIsTheModel(t *testing.T, seed uint64) bool {
 	for _, p := range set.Parts() {
 		ids = append(ids, p.ID)
 	}
-	b, _, err := set.Merge(ids)
+	b, _, err := set.Merge(t.Context(), ids)
 	if err != nil {
 		t.Error(err)
 		return false

@@ -1,6 +1,7 @@
 package letters
 
 import (
+	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,11 +22,11 @@ type slow struct {
 	saves *atomic.Pointer[func()]
 }
 
-func (s slow) Save(f *view.Folder, at wal.Mark) error {
+func (s slow) Save(ctx context.Context, f *view.Folder, at wal.Mark) error {
 	if wait := s.saves.Load(); wait != nil {
 		(*wait)()
 	}
-	return s.View.Save(f, at)
+	return s.View.Save(ctx, f, at)
 }
 
 // TestFilesBesideView: while a view processes an index, documents continue to be put into files, and

@@ -87,7 +87,7 @@ func (l *Letters) Load(f *view.Folder) (wal.Mark, error) {
 }
 
 // Save implements view.View.
-func (l *Letters) Save(f *view.Folder, at wal.Mark) error {
+func (l *Letters) Save(_ context.Context, f *view.Folder, at wal.Mark) error {
 	data, err := json.Marshal(file{at.LSN, at.Sum, slices.Sorted(maps.Keys(l.ids))})
 	if err != nil {
 		return err

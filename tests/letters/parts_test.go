@@ -31,9 +31,9 @@ func (c counting) Apply(ctx context.Context, set *index.Set, e *wal.Entry) error
 	return c.View.Apply(ctx, set, e)
 }
 
-func (c counting) Save(f *view.Folder, at wal.Mark) error {
+func (c counting) Save(ctx context.Context, f *view.Folder, at wal.Mark) error {
 	c.most.Store(max(c.most.Load(), c.now.Swap(0)))
-	return c.View.Save(f, at)
+	return c.View.Save(ctx, f, at)
 }
 
 // TestPartsBesideWatcher verifies that a background round updates a view for a limited number of changes while another

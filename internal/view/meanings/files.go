@@ -2,6 +2,7 @@ package meanings
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -334,8 +335,8 @@ func (m *Meanings) encodeRows() []byte {
 }
 
 // Save implements view.View.
-func (m *Meanings) Save(f *view.Folder, mark wal.Mark) error {
-	err := vfs.Guard(func() error { return m.save(f, mark) })
+func (m *Meanings) Save(ctx context.Context, f *view.Folder, mark wal.Mark) error {
+	err := vfs.Guard(func() error { return m.save(ctx, f, mark) })
 	if err != nil {
 		m.begin() // the next Load begins with what the manifest lists
 		err = errors.Join(err, m.release())
@@ -344,7 +345,7 @@ func (m *Meanings) Save(f *view.Folder, mark wal.Mark) error {
 	return err
 }
 
-func (m *Meanings) save(f *view.Folder, mark wal.Mark) error {
+func (m *Meanings) save(ctx context.Context, f *view.Folder, mark wal.Mark) error {
 	names, err := m.names()
 	if err != nil {
 		return err
@@ -364,7 +365,7 @@ func (m *Meanings) save(f *view.Folder, mark wal.Mark) error {
 			return err
 		}
 	}
-	if has.Segments, err = m.saveVectors(f, mark.LSN); err != nil {
+	if has.Segments, err = m.saveVectors(ctx, f, mark.LSN); err != nil {
 		return err
 	}
 	if has.Next = m.next; len(has.Segments) > 0 {
@@ -405,8 +406,8 @@ type group struct {
 }
 
 // saveVectors writes the new and the merged segments, and returns the list of all segments for the manifest. pos is
-// the log position of the view's content.
-func (m *Meanings) saveVectors(f *view.Folder, pos uint64) (list []listing, err error) {
+// the log position of the view's content. When ctx ends, saveVectors returns the error of ctx.
+func (m *Meanings) saveVectors(ctx context.Context, f *view.Folder, pos uint64) (list []listing, err error) {
 	var groups []group
 	dead, all := 0, 0
 	for _, s := range m.segs {
@@ -430,7 +431,7 @@ func (m *Meanings) saveVectors(f *view.Folder, pos uint64) (list []listing, err 
 				continue
 			}
 		}
-		l, err := m.write(f, g, pos)
+		l, err := m.write(ctx, f, g, pos)
 		if err != nil {
 			return nil, err
 		}
@@ -464,7 +465,7 @@ func (m *Meanings) dead(s *segment, pos uint64) (n int) {
 
 // write writes a segment file with those vectors of the group g that are kept (see keeps). If none is kept, write
 // writes no file and l.Vectors is 0. pos is the log position of the view's content.
-func (m *Meanings) write(f *view.Folder, g group, pos uint64) (l listing, err error) {
+func (m *Meanings) write(ctx context.Context, f *view.Folder, g group, pos uint64) (l listing, err error) {
 	type vec struct {
 		hash Hash
 		row  []byte
@@ -512,6 +513,9 @@ func (m *Meanings) write(f *view.Folder, g group, pos uint64) (l listing, err er
 			}
 		}
 		for _, v := range vecs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if err := out(v.row); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package meanings
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"math"
@@ -68,7 +69,7 @@ func TestSegmentOfMetric(t *testing.T) {
 		m.by = metric
 		h := noted(m, "a", "one")[0]
 		add(t, m, h, 3, 4)
-		list, err := m.saveVectors(f, 0)
+		list, err := m.saveVectors(t.Context(), f, 0)
 		if err != nil || len(list) != 1 {
 			t.Fatal(list, err)
 		}
@@ -82,5 +83,23 @@ func TestSegmentOfMetric(t *testing.T) {
 		if err := s.m.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestSaveVectorsEnds: vectors of many segments are not written any more when the context ends, because a store that
+// closes within a time limit waits for them.
+func TestSaveVectorsEnds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := &view.Folder{FS: vfs.OS(), Path: dir, Temp: filepath.Join(dir, "temp"), FileMode: 0o600, FolderMode: fs.ModePerm}
+	m := bare()
+	add(t, m, noted(m, "a", "one")[0], 3, 4)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if list, err := m.saveVectors(ctx, f, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v, want %v", list, err, context.Canceled)
+	}
+	if names, err := f.Names(); err != nil || len(names) > 0 {
+		t.Errorf("files %v, %v", names, err)
 	}
 }

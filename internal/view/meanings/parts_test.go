@@ -32,7 +32,7 @@ func TestEmptyFiles(t *testing.T) {
 	if err := v.Reset(context.Background(), set); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.Save(folder, at); err != nil {
+	if err := v.Save(t.Context(), folder, at); err != nil {
 		t.Fatal(err)
 	}
 	var other view.View = meanings.New(p.Engine)
@@ -61,7 +61,7 @@ func TestLongRows(t *testing.T) { // not parallel: it reads how much memory the 
 	if err := v.Reset(context.Background(), set); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.Save(folder, wal.Mark{LSN: 77, Sum: 5}); err != nil {
+	if err := v.Save(t.Context(), folder, wal.Mark{LSN: 77, Sum: 5}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := filepath.Glob(filepath.Join(folder.Path, "*.st"))

@@ -3,6 +3,7 @@ package words
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -254,8 +255,8 @@ func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*word
 }
 
 // Save implements view.View: it writes the content of the view, which is as of mark, to the view's files.
-func (w *Words) Save(f *view.Folder, mark wal.Mark) error {
-	err := vfs.Guard(func() error { return w.save(f, mark) })
+func (w *Words) Save(ctx context.Context, f *view.Folder, mark wal.Mark) error {
+	err := vfs.Guard(func() error { return w.save(ctx, f, mark) })
 	if err != nil {
 		w.drop(f)
 	}
@@ -263,16 +264,16 @@ func (w *Words) Save(f *view.Folder, mark wal.Mark) error {
 	return err
 }
 
-func (w *Words) save(f *view.Folder, mark wal.Mark) error {
+func (w *Words) save(ctx context.Context, f *view.Folder, mark wal.Mark) error {
 	names, err := f.Names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := w.seal(); err != nil {
+	if err := w.seal(ctx); err != nil {
 		return err
 	}
 	began := w.eng.Env().Clock()
-	merged, err := w.merge(deadInFiles, func(*words.Part) bool { return true })
+	merged, err := w.merge(ctx, deadInFiles, func(*words.Part) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -284,6 +285,9 @@ func (w *Words) save(f *view.Folder, mark wal.Mark) error {
 	for _, p := range w.set.Parts() {
 		name, live := p.Name, p.Live
 		if name == "" {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			name = segmentName(p.ID)
 			w.written = append(w.written, name)
 			if err := f.Write(name, p.Seg.Bytes()); err != nil {

@@ -202,7 +202,7 @@ func TestGoldenWords(t *testing.T) {
 				if err != nil || len(parts) != 3 {
 					t.Fatal(len(parts), err)
 				}
-				w, _, err := set.Merge(ids)
+				w, _, err := set.Merge(t.Context(), ids)
 				if err != nil {
 					t.Fatal(err)
 				}

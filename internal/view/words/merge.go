@@ -1,6 +1,8 @@
 package words
 
 import (
+	"context"
+
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
@@ -27,14 +29,14 @@ func tierOf(rows int) (t int) {
 // merge merges segments of the word index until no size class has too many of them, and returns the number of segments
 // that it merged. It merges only segments for which may returns true. It rewrites a segment alone if no row in it is
 // live, or if more than 1/deadIn of its rows, and more than tierFirst rows, are dead. A row is dead if its version of
-// the document was replaced or deleted.
-func (w *Words) merge(deadIn int, may func(*words.Part) bool) (n int, err error) {
+// the document was replaced or deleted. merge ends with the error of ctx when ctx ends.
+func (w *Words) merge(ctx context.Context, deadIn int, may func(*words.Part) bool) (n int, err error) {
 	for {
 		ids := w.due(deadIn, may)
 		if ids == nil {
 			return n, nil
 		}
-		if err := w.replace(ids, nil); err != nil {
+		if err := w.replace(ctx, ids, nil); err != nil {
 			return n, err
 		}
 		n += len(ids)
@@ -78,8 +80,8 @@ func (w *Words) due(deadIn int, may func(*words.Part) bool) []uint64 {
 
 // replace merges some segments into one. If f is not nil, replace also writes the new segment to a file in the folder
 // f.
-func (w *Words) replace(ids []uint64, f *view.Folder) error {
-	merged, moved, err := w.set.Merge(ids)
+func (w *Words) replace(ctx context.Context, ids []uint64, f *view.Folder) error {
+	merged, moved, err := w.set.Merge(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -109,7 +111,8 @@ func (w *Words) Purge(f *view.Folder) error {
 }
 
 func (w *Words) purge(f *view.Folder) error {
-	if err := w.seal(); err != nil {
+	ctx := context.Background() // otherwise the files of the view would be removed, and rebuilt from all documents
+	if err := w.seal(ctx); err != nil {
 		return err
 	}
 	w.purged = true
@@ -120,7 +123,7 @@ func (w *Words) purge(f *view.Folder) error {
 		}
 	}
 	for _, id := range ids {
-		if err := w.replace([]uint64{id}, f); err != nil {
+		if err := w.replace(ctx, []uint64{id}, f); err != nil {
 			return err
 		}
 	}

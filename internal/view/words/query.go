@@ -282,12 +282,14 @@ func (f *files) came() bool {
 	return err == nil && f.wait == wal.Mark{LSN: m.LSN, Sum: m.Sum}
 }
 
-// settle makes pending changes searchable, and merges the small segments that are only in memory.
+// settle makes pending changes searchable, and merges the small segments that are only in memory. It does not end with
+// the context of a search: searches with short time limits would begin the same segment again and again.
 func (f *files) settle() error {
-	if err := f.seal(); err != nil {
+	ctx := context.Background()
+	if err := f.seal(ctx); err != nil {
 		return err
 	}
-	_, err := f.merge(deadInMemory, func(p *words.Part) bool { return p.Name == "" })
+	_, err := f.merge(ctx, deadInMemory, func(p *words.Part) bool { return p.Name == "" })
 	return err
 }
 

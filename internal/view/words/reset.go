@@ -66,24 +66,25 @@ func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) err
 			if docs == nil || b.Rows() < rows && b.Size() < mostBytes {
 				continue
 			}
-			put := func() error { return w.addNew(b) }
+			put := func() error { return w.addNew(ctx, b) }
 			if w.times == filingTimes {
-				put = func() error { return w.spill(f, b) }
+				put = func() error { return w.spill(ctx, f, b) }
 			}
 			if err := vfs.Guard(put); err != nil {
 				return err
 			}
 		}
 	}
-	return vfs.Guard(func() error { return w.addNew(b) })
+	return vfs.Guard(func() error { return w.addNew(ctx, b) })
 }
 
 // spill writes the segment that the builder b has made to a new file, and adds the segment to the view.
-func (w *Words) spill(f *view.Folder, b *build.Builder) error {
-	return w.file(f, b.Writer().Write, func(seg *words.Segment) (*words.Set,
-		error) {
-		return w.set.With(w.next, seg, nil)
-	})
+func (w *Words) spill(ctx context.Context, f *view.Folder, b *build.Builder) error {
+	segment, err := b.Writer(ctx)
+	if err != nil {
+		return err
+	}
+	return w.file(f, segment.Write, func(seg *words.Segment) (*words.Set, error) { return w.set.With(w.next, seg, nil) })
 }
 
 // file writes the view's next segment to its file by calling write, and opens the segment. It replaces the view's

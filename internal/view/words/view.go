@@ -168,7 +168,7 @@ func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 	}
 	id := strings.Clone(e.Key[1:])
 	if e.Delete {
-		return w.change(id, nil)
+		return w.change(ctx, id, nil)
 	}
 	line, rec, err := state.LineIn(e)
 	if err != nil {
@@ -183,7 +183,7 @@ func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 		d = w.decode(id, doc, &line, e.LSN)
 	}
 	give()
-	return w.change(id, d)
+	return w.change(ctx, id, d)
 }
 
 // decode returns the rows for a document, with their words. It takes ownership of doc.
@@ -207,7 +207,7 @@ func (w *Words) unread(id string, line *index.Entry, lsn uint64) []*words.Doc {
 
 // change records that the given rows replace the previous rows of a document. The rows are nil if the document was
 // deleted.
-func (w *Words) change(id string, docs []*words.Doc) error {
+func (w *Words) change(ctx context.Context, id string, docs []*words.Doc) error {
 	if old := w.pending[id]; docs != nil && old != nil && old[0].LSN >= docs[0].LSN {
 		return nil // applied already
 	}
@@ -219,7 +219,10 @@ func (w *Words) change(id string, docs []*words.Doc) error {
 	}
 	if w.size += len(id) + 100 + size; len(w.pending) >= w.mostPending() || w.size >= w.times*pendingSize ||
 		size >= pendingSize {
-		return vfs.Guard(w.seal) // seal reads mapped files
+		if w.times == 1 {
+			ctx = context.Background() // a search continues, as in files.settle
+		}
+		return vfs.Guard(func() error { return w.seal(ctx) }) // seal reads mapped files
 	}
 	return nil
 }
@@ -233,8 +236,9 @@ func (w *Words) mostPending() int {
 	return w.times * pendingRows
 }
 
-// seal makes segments from the pending changes: one segment, or two segments if there are many changes.
-func (w *Words) seal() error {
+// seal makes segments from the pending changes: one segment, or two segments if there are many changes. When ctx ends,
+// seal ends with the error of ctx, and the changes stay pending.
+func (w *Words) seal(ctx context.Context) error {
 	if len(w.pending) == 0 {
 		return nil
 	}
@@ -266,7 +270,7 @@ func (w *Words) seal() error {
 	if w.halves() && len(docs) >= halvesLeast {
 		docs, behind = docs[:len(docs)/2], docs[len(docs)/2:]
 	}
-	segments, err := w.segments(b, docs, behind)
+	segments, err := w.segments(ctx, b, docs, behind)
 	if err != nil {
 		return err
 	}
@@ -290,13 +294,17 @@ func (w *Words) halves() bool {
 }
 
 // segments returns a segment that the builder b makes from docs; the segment is nil if docs is empty. If rest is
-// not empty, a second goroutine makes another segment from rest at the same time.
-func (w *Words) segments(b *build.Builder, docs, rest []*words.Doc) ([]*words.Segment, error) {
+// not empty, a second goroutine makes another segment from rest at the same time. segments ends with the error of ctx
+// when ctx ends.
+func (w *Words) segments(ctx context.Context, b *build.Builder, docs, rest []*words.Doc) ([]*words.Segment, error) {
 	segment := func(b *build.Builder, docs []*words.Doc) (*words.Segment, error) {
 		for _, d := range docs {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			b.Add(d)
 		}
-		return segmentOf(b)
+		return segmentOf(ctx, b)
 	}
 	if len(rest) == 0 {
 		seg, err := segment(b, docs)
@@ -329,17 +337,17 @@ func (w *Words) builder() *build.Builder {
 }
 
 // segmentOf returns the segment of a builder; nil if it has no documents.
-func segmentOf(b *build.Builder) (*words.Segment, error) {
-	data := b.Segment()
-	if data == nil {
-		return nil, nil
+func segmentOf(ctx context.Context, b *build.Builder) (*words.Segment, error) {
+	w, err := b.Writer(ctx)
+	if w == nil || err != nil {
+		return nil, err
 	}
-	return words.OpenSegment(data)
+	return words.OpenSegment(w.Bytes())
 }
 
 // addNew adds the segment of a builder to the set. The set must not have any of the segment's documents yet.
-func (w *Words) addNew(b *build.Builder) error {
-	seg, err := segmentOf(b)
+func (w *Words) addNew(ctx context.Context, b *build.Builder) error {
+	seg, err := segmentOf(ctx, b)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package build
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -242,6 +243,9 @@ func (t *term) postings(list []Posting, rank []uint32) []Posting {
 	return list
 }
 
+// PollEvery is the number of rows or terms after which a build or a merge checks whether its context has ended.
+const PollEvery = 256
+
 // formatOf returns the format of segments with the terms of an analyzer. Programs that know only the first version of
 // the terms cannot read bitmaps.
 func formatOf(an *analyzer.Analyzer) uint32 {
@@ -253,13 +257,17 @@ func formatOf(an *analyzer.Analyzer) uint32 {
 
 // Segment returns the segment of the added documents, and empties the builder. It returns nil if no documents were
 // added.
-func (b *Builder) Segment() []byte { return b.Writer().Bytes() }
+func (b *Builder) Segment() []byte {
+	w, _ := b.Writer(context.Background())
+	return w.Bytes()
+}
 
 // Writer returns a writer with the segment of the added documents, or nil if there are none, and empties the builder.
-// The builder keeps the words that it knows.
-func (b *Builder) Writer() *Writer {
+// The builder keeps the words that it knows. When ctx ends, Writer ends with the error of ctx, and the builder must not
+// be used any more.
+func (b *Builder) Writer(ctx context.Context) (*Writer, error) {
 	if len(b.rows) == 0 {
-		return nil
+		return nil, nil
 	}
 	order := make([]uint32, len(b.rows))
 	for i := range order {
@@ -267,13 +275,19 @@ func (b *Builder) Writer() *Writer {
 	}
 	slices.SortFunc(order, func(x, y uint32) int { return b.rows[x].Compare(&b.rows[y]) })
 	rank := make([]uint32, len(order))
-	w := NewWriter(len(b.rows), b.an.Print(), formatOf(b.an))
+	w := NewWriter(ctx, len(b.rows), b.an.Print(), formatOf(b.an))
 	for r, doc := range order {
 		rank[doc] = uint32(r)
 		w.Row(&b.rows[doc])
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	var list []Posting
-	for _, t := range b.sorted(w.step) {
+	for n, t := range b.sorted(w.step) {
+		if n%PollEvery == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		list = t.postings(slices.Grow(list[:0], int(t.n)), rank)
 		slices.SortFunc(list, func(x, y Posting) int { return cmp.Compare(x.Row, y.Row) })
 		w.Term(b.words.bytes(t), list)
@@ -286,7 +300,7 @@ func (b *Builder) Writer() *Writer {
 	if max(cap(b.now), cap(b.times)) > mostHeld {
 		b.now, b.times = nil, nil
 	}
-	return w
+	return w, nil
 }
 
 // sorted returns the terms of the added documents, sorted by their bytes. It calls step for each term and for each

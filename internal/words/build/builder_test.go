@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -31,7 +32,7 @@ func random(t testing.TB) *rand.Rand {
 func plainly(an *analyzer.Analyzer, docs []Doc) []byte {
 	docs = slices.Clone(docs)
 	slices.SortFunc(docs, func(x, y Doc) int { return x.Compare(&y) })
-	w := NewWriter(len(docs), an.Print(), Format)
+	w := NewWriter(context.Background(), len(docs), an.Print(), Format)
 	postings := map[string][]Posting{}
 	for i, d := range docs {
 		r := Row{ID: d.ID, Session: d.Session, LSN: d.LSN, Time: d.Time, Line: d.Line}
@@ -182,7 +183,7 @@ func BenchmarkBuilder(b *testing.B) {
 				for i := range docs {
 					built.Add(&docs[i])
 				}
-				built.Writer()
+				_, _ = built.Writer(b.Context())
 			}
 		})
 	}

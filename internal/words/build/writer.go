@@ -2,6 +2,7 @@ package build
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ type Posting struct {
 
 // Writer encodes a segment. The caller adds the sorted rows, then the sorted terms.
 type Writer struct {
+	ctx      context.Context
 	parts    [Sections][]byte
 	postings pieces // section of the postings; the element of parts for it stays empty
 	count    int    // total number of rows that the segment will have
@@ -56,9 +58,10 @@ type Writer struct {
 }
 
 // NewWriter returns a writer for a segment with the given number of rows. print is the fingerprint of the analyzer of
-// the terms. format is the format of the segment: Sparse or later.
-func NewWriter(rows int, print uint64, format uint32) *Writer {
-	w := &Writer{count: rows, print: print, format: format}
+// the terms. format is the format of the segment: Sparse or later. After ctx has ended, the writer may omit the
+// sections whose order is not that of the rows: the caller must then not write the segment.
+func NewWriter(ctx context.Context, rows int, print uint64, format uint32) *Writer {
+	w := &Writer{ctx: ctx, count: rows, print: print, format: format}
 	for _, c := range columns {
 		w.parts[c.section] = make([]byte, 0, c.width*rows)
 	}
@@ -131,7 +134,7 @@ func (w *Writer) sort() {
 		p[SecHashes] = le.AppendUint64(p[SecHashes], h.hash)
 		p[SecHashRow] = le.AppendUint32(p[SecHashRow], h.row)
 	}
-	for o := order.ByTime; o <= order.BySize; o++ {
+	for o := order.ByTime; o <= order.BySize && w.ctx.Err() == nil; o++ {
 		key := func(i int) int64 { return int64(le.Uint32(p[SecSize][4*i:])) }
 		if o != order.BySize {
 			column := p[[...]int{order.ByTime: SecTime, order.ByCreated: SecCreated, order.ByUpdated: SecUpdated,
