@@ -100,6 +100,9 @@ func exportTo(file string, all func(write func([]byte) error) error) (n int, err
 // waitBolt is bbolt. It has no index of sessions or words.
 type waitBolt struct{ bolt }
 
+// OpenUncached opens the database as always: bbolt has no cache of its own.
+func (b *waitBolt) OpenUncached(dir string) error { return b.Open(dir) }
+
 func (b *waitBolt) Update(id string) error {
 	return b.db.Update(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(boltBucket)
@@ -145,13 +148,21 @@ func (b *waitBolt) Backup(path string) error {
 }
 
 // waitSQLite is SQLite with the driver written in Go, an index of the sessions, and an FTS5 index of the contents.
-type waitSQLite struct{ db *sql.DB }
+type waitSQLite struct {
+	db   *sql.DB
+	byID *sql.Stmt
+}
 
 func (s *waitSQLite) Name() string { return "SQLite (modernc, Go)" }
 
-func (s *waitSQLite) Open(dir string) (err error) {
+func (s *waitSQLite) Open(dir string) error { return s.open(dir, "") }
+
+// OpenUncached opens the database with the smallest cache of pages that SQLite has.
+func (s *waitSQLite) OpenUncached(dir string) error { return s.open(dir, "&_pragma=cache_size(1)") }
+
+func (s *waitSQLite) open(dir, options string) (err error) {
 	s.db, err = sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(dir, "bench.db"))+
-		"?_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+		"?_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"+options)
 	if err != nil {
 		return err
 	}
@@ -166,10 +177,19 @@ END;
 CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON m BEGIN
 	INSERT INTO w(w, rowid, content) VALUES ('delete', old.n, old.content);
 END;`)
+	if err != nil {
+		return err
+	}
+	s.byID, err = s.db.Prepare(selectDoc)
 	return err
 }
 
-func (s *waitSQLite) Close() error { return s.db.Close() }
+func (s *waitSQLite) Get(id string) (doc []byte, err error) {
+	err = s.byID.QueryRow(id).Scan(&doc)
+	return doc, err
+}
+
+func (s *waitSQLite) Close() error { return errors.Join(s.byID.Close(), s.db.Close()) }
 
 func (s *waitSQLite) PutBatch(docs []Doc) error {
 	return s.within(func(tx *sql.Tx) error {

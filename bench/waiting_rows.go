@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	sessionDocs = 100 // number of documents in a session
-	waitCalls   = 200 // number of measured calls of an operation on one document or session
-	waitBatch   = 500 // number of documents in a commit of a burst
+	sessionDocs = 100  // number of documents in a session
+	waitCalls   = 200  // number of measured calls of an operation on one document or session
+	getCalls    = 2000 // number of measured reads of one document
+	getWarm     = 200  // number of such reads before them, so that parts of the index are not read for the first time
+	waitBatch   = 500  // number of documents in a commit of a burst
 )
 
 // waiting is a filled store of one engine while its rows are measured.
@@ -96,7 +98,7 @@ func timed(n int, call func() error) (t waitTimes, err error) {
 	return t, nil
 }
 
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
 // burst puts n documents in durable commits.
 func (w *waiting) burst(n int) error {
@@ -148,6 +150,33 @@ func (w *waiting) delete() (waitTimes, error) {
 		return waitTimes{}, nil
 	}
 	return timed(min(waitCalls, len(w.ids)/4), func() error { return e.Delete(w.old()) })
+}
+
+// get measures reads of single documents from an engine without a cache of its own. The page cache of the system has
+// the documents.
+func (w *waiting) get() (waitTimes, error) {
+	e, ok := w.e.(getter)
+	if !ok {
+		return waitTimes{}, nil
+	}
+	if err := errors.Join(w.e.Close(), e.OpenUncached(w.dir)); err != nil {
+		return waitTimes{}, err
+	}
+	get := func() error {
+		id := w.ids[w.rng.IntN(len(w.ids))]
+		doc, err := e.Get(id)
+		if err == nil && len(doc) < docSize/2 {
+			err = fmt.Errorf("%s has %d bytes", id, len(doc))
+		}
+		return err
+	}
+	for range getWarm {
+		if err := get(); err != nil {
+			return waitTimes{}, err
+		}
+	}
+	t, err := timed(getCalls, get)
+	return t, errors.Join(err, w.reopen())
 }
 
 // ofSession measures an operation on one session, which must see all of its documents: at most sessionDocs.
@@ -217,6 +246,23 @@ func (w *waiting) common() (waitTimes, error) {
 	return w.search(func() string {
 		return strings.Join([]string{w.word(0, commonWords), w.word(0, commonWords), w.word(0, commonWords)}, " ")
 	})
+}
+
+// behind measures the first search behind a burst of n puts in an engine that is open and has searched before. An
+// engine that makes the index of words later than the put makes it now.
+func (w *waiting) behind(n int) (waitTimes, error) {
+	e, ok := w.e.(searcher)
+	if !ok {
+		return waitTimes{}, nil
+	}
+	search := func() error {
+		_, err := e.Search(w.word(rareFrom, rareTo))
+		return err
+	}
+	if err := errors.Join(search(), w.burst(n)); err != nil {
+		return waitTimes{}, err
+	}
+	return timed(1, search)
 }
 
 // first measures opening the store and the first search, after a close that followed n puts.
