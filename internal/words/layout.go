@@ -36,6 +36,10 @@ type layoutOnce struct {
 	lay  layout
 	err  error
 
+	linksOnce sync.Once
+	links     links
+	linksErr  error
+
 	mu      sync.Mutex
 	tallies map[string]tally // cached tallies, by term
 	kept    Kept

@@ -69,8 +69,10 @@ func inTurn(n int, fn func(i int) error) error {
 // scratch is the working memory of a search for one part. It is pooled.
 type scratch struct {
 	*layout
-	some bool  // only the rows in the field in are searched; otherwise all
-	in   spans // whole sessions, and rows without a session
+	links  *links // the links of the part; nil: Part.links is used
+	linked []int  // the result of links.indexes
+	some   bool   // only the rows in the field in are searched; otherwise all
+	in     spans  // whole sessions, and rows without a session
 
 	narrowed bool       // only the rows in the field only can be hits; otherwise all
 	only     bitset.Set // as in Filter
@@ -117,7 +119,7 @@ func newScratch(lay *layout, rows, sessions int) *scratch {
 	if cap(s.tops) < sessions {
 		s.tops, s.shares = make([]top, sessions), make([]float64, sessions)
 	}
-	s.layout, s.some, s.in = lay, false, nil
+	s.layout, s.links, s.linked, s.some, s.in = lay, nil, nil, false, nil
 	s.content, s.other, s.score, s.mark = s.content[:rows], s.other[:rows], s.score[:rows], s.mark[:(rows+63)/64]
 	s.tops, s.shares = s.tops[:sessions], s.shares[:sessions]
 	return s
@@ -143,7 +145,7 @@ func (s *scratch) release() {
 		s.score[r] = 0
 		s.tops[s.session(r)] = top{}
 	}
-	s.layout, s.in, s.only = nil, nil, nil
+	s.layout, s.links, s.in, s.only = nil, nil, nil, nil
 	if cap(s.score) > 4<<20 { // more than about 64 MiB is not kept
 		return
 	}
@@ -440,6 +442,9 @@ func (s *search) word(i int) error {
 	}
 	err = s.each(len(s.scratch), func(i int) error {
 		c := s.scratch[i]
+		if err := s.link(i, len(c.now)); err != nil {
+			return err
+		}
 		for _, r := range c.now {
 			x, err := s.weight(c, place{i, r})
 			if err != nil {
@@ -505,6 +510,9 @@ func (s *search) spread(i int, idf float64) error {
 		c.self = bitset.New(len(c.score))
 	}
 	c.filled = s.odd
+	if err := s.link(i, len(c.posts)); err != nil {
+		return err
+	}
 	add := func(r int, x, own float64) {
 		if c.odd.Has(uint32(r)) {
 			c.touch(uint32(r))
@@ -646,15 +654,50 @@ func (s *search) norm(length uint32) float64 {
 	return (1 - lengthShare) + float64(lengthShare*float64(float64(length)/s.avg))
 }
 
-// next returns the neighbour of the row at pos, as Set.next does. It returns an error if the search is limited to some
-// rows and the neighbour is not one of these: then the segment is damaged.
+// next returns the same as Set.next, after checking that the neighbour is among the searched rows. If it is not, the
+// segment is damaged, and next returns an error.
 func (s *search) next(pos place, before bool) (place, bool, error) {
-	to, ok, err := s.Set.next(pos, before)
+	to, ok, err := s.neighbour(pos, before)
 	if c := s.scratch[to.part]; ok && c.some && !c.in.has(to.row) {
 		return place{}, false, broken("row %d of part %d has a neighbour in another session",
 			pos.row, s.parts[pos.part].ID)
 	}
 	return to, ok, err
+}
+
+// link makes the links of part i, before a search that looks for the neighbours of n rows, unless making them would
+// take longer than looking in a map.
+func (s *search) link(i, n int) error {
+	c, p := s.scratch[i], s.parts[i]
+	if c.links != nil || len(p.links) == 0 || n < len(p.links)/linksShare {
+		return nil
+	}
+	l, err := p.laid.linksOf(p)
+	if err == nil {
+		c.links, c.linked = l, l.indexes(s.Set)
+	}
+	return err
+}
+
+// neighbour returns the same as Set.next.
+func (s *search) neighbour(pos place, before bool) (place, bool, error) {
+	c, p := s.scratch[pos.part], s.parts[pos.part]
+	if c.links == nil {
+		return s.Set.next(pos, before)
+	}
+	part, row, none, has := c.links.of(pos.row, before)
+	if !has {
+		r, ok, err := p.adjoins(pos.row, before)
+		return place{pos.part, r}, ok, err
+	}
+	if none {
+		return place{}, false, nil
+	}
+	i := c.linked[part]
+	if i < 0 || int(row) >= s.parts[i].Seg.Rows {
+		return place{}, false, broken("a link to a missing row: row %d of part %d", row, c.links.parts[part])
+	}
+	return place{i, row}, true, nil
 }
 
 func (s *scratch) touch(r uint32) {
