@@ -31,6 +31,11 @@
 // With more than one worker, which is the default, the steps from wal/ to vector_index/ run while the
 // documents are read.
 //
+// Two workers read the documents. More of them gain nothing, also when no file is in the page cache: the
+// processors are busy by then. With 100,000 memories of 1.1 KB on ext4 and two processors, at a load of 8,
+// a verification took 17.8 and 13.7 s with one worker and a cold page cache, 8.6 and 10.8 s with two, 10.4
+// and 10.7 s with four, 11.6 and 8.9 s with eight.
+//
 // Verify keeps in memory the names of one folder, one buffer of the log, and one file for each worker. A
 // sample is the share of the files and of the archive that the hashes of their names select; config,
 // checkpoint, log and index are read completely.
