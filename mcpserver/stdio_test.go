@@ -94,7 +94,8 @@ func TestDependentCalls(t *testing.T) {
 		call("create_entities", `{"entities":[{"name":`+e+`,"entityType":"t","observations":["new"]}]}`, "new")
 		if i%8 == 0 {
 			call("read_graph", `{}`, "new")
-			call("remember", fmt.Sprintf(`{"text":"first %d","key":"k"}`, i), map[bool]string{true: "replaced the memory", false: "remembered"}[i > 0])
+			says := map[bool]string{true: "replaced the memory", false: "remembered"}[i > 0]
+			call("remember", fmt.Sprintf(`{"text":"first %d","key":"k"}`, i), says)
 			call("remember", fmt.Sprintf(`{"text":"second %d","key":"k"}`, i), "replaced the memory that had the key")
 			call("recall", fmt.Sprintf(`{"query":"second %d"}`, i), fmt.Sprintf("second %d", i))
 		}
