@@ -2,5 +2,6 @@
 
 package mcpserver
 
-// peerClosed is 0, because on this system poll always reports a hang-up.
+// peerClosed is the poll event that is requested to learn that the other end of a socket has stopped writing. It is 0
+// here, because on this system poll reports a hang-up without a request.
 const peerClosed = 0

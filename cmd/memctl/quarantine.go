@@ -265,7 +265,8 @@ you add --drop.
 
 Only a memory or an assembly that the store accepts can be restored. To copy any other file out of
 quarantine/, use memctl quarantine show --raw.`,
-		Example: "  memctl quarantine restore notes.json\n  memctl quarantine restore 3f2a --if-version 65664 --drop",
+		Example: "  memctl quarantine restore notes.json\n" +
+			"  memctl quarantine restore notes.json --if-version 65664 --drop",
 		Args:    cli.Exactly(1, "the name of a file in quarantine"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()

@@ -332,9 +332,9 @@ func (s *scope) grows(d *working.Delta) bool {
 	return false
 }
 
-// wrote applies a log entry that this process has just committed to the scope's state in memory, unless the entry was
-// already applied when it was read from the log. base is the position of the scope's previous entry. The caller holds
-// mu.
+// wrote updates the scope's state in memory by a log entry that this process has just committed. If the state already
+// has the entry, because this process has read the entry from the log meanwhile, wrote leaves the state unchanged. base
+// is the position of the scope's previous entry. The caller holds mu.
 func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.state != nil && s.lsn == base {
 		if s.play(context.Background(), []loggedWork{{lsn: w.LSN, time: w.Time, bytes: int64(len(w.Value)), entry: e,

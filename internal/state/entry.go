@@ -187,8 +187,8 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 const foreignVectors = 1 << 48
 
 // checkLine returns an error unless line is a valid index line for the log entry e, which contains it. The line must
-// have the file, the size and the dimension of the document in the entry, a possible vector, and no field that only
-// lines in an index file have.
+// have the file, the size and the dimension of the document in the entry, and no field that only lines in an index file
+// have. Its vector ID must be one that the document can have, and the document's vector must be finite.
 func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	k := kind.Of(e.Key)
 	if k == nil {

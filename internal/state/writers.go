@@ -65,7 +65,7 @@ func (ws *writers) drop(pos uint64) {
 	ws.list.Drop(pos)
 }
 
-// Writers returns the explanations of writer numbers in log entries that the current index does not cover, in
+// Writers returns the descriptions of writers that are in the part of the log that the current index does not cover, in
 // the order of the log.
 func (s *State) Writers() []writer.Writer {
 	s.writers.mu.Lock()

@@ -62,8 +62,8 @@ func (v *Run) reportUnembedded() error {
 	return v.report(repair.Finding{
 		Kind: repair.EmbeddingsPending, Severity: repair.Info, Path: vector.BaseMapping, Offset: -1,
 		Heals: repair.ByEmbedding, Next: repair.NextReindex + " --missing",
-		Stake: "finding these memories by vector: the embedder has not embedded them yet, or refuses them (a changed " +
-			"text is tried at once)",
+		Stake: "finding these memories by vector: the embedder has not embedded them yet, or refuses them (the " +
+			"store tries a refused memory again as soon as its text changes)",
 		Err: fmt.Errorf("memories with content but no embedding: %d (%s%s)", u.count, strings.Join(names, ", "), more),
 	})
 }

@@ -68,8 +68,8 @@ func NoID(field string, limit int) error {
 		Err: errors.New("an id must not be empty")}
 }
 
-// hasID reports whether the JSON object raw has an id in the member name. null counts as no id; "" counts as an
-// id.
+// hasID reports whether the JSON object raw has a member called name that contains an id. The value null is not an id;
+// an empty string is one.
 func hasID(raw []byte, name string) bool {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil {

@@ -14,7 +14,8 @@ func (p *page) request(name string, args ...string) {
 	p.WriteByte('\n')
 }
 
-// line writes a line of escaped text.
+// line writes text, which the caller has escaped, as one line. line itself escapes only what roff interprets at the
+// beginning of a line.
 func (p *page) line(text string) { p.WriteString(guarded(text) + "\n") }
 
 // text writes a text as roff. A blank line ends a paragraph; a paragraph with an indented line is an example.
