@@ -59,7 +59,7 @@ func (vs *Views) AddMeanings(ctx context.Context, model string, list []meanings.
 	if n, err = v.Add(model, vs.engine.Log().Applied(), live); err != nil || n == 0 {
 		return 0, err
 	}
-	return n, v.Save(ctx, f, at)
+	return n, v.Save(context.WithoutCancel(ctx), f, at) // the embedder may have been paid for the vectors
 }
 
 // meanings returns the instance of the view of meanings that writes files; nil if the store has no such view.

@@ -314,11 +314,15 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 			return err
 		}
 	}
-	if err = v.Save(ctx, f, to); errors.Is(err, errs.ErrCorrupt) { // Save read files that Load had only opened
+	save := ctx
+	if purge { // if Save ended early, all files would be removed, and the views rebuilt from all documents
+		save = context.WithoutCancel(ctx)
+	}
+	if err = v.Save(save, f, to); errors.Is(err, errs.ErrCorrupt) { // Save read files that Load had only opened
 		vs.engine.Env().Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
 		if err = resetView(ctx, v, f, set, purge); err == nil {
 			to, _ = view.MarkOf(set)
-			err = v.Save(ctx, f, to)
+			err = v.Save(save, f, to)
 		}
 	}
 	return err

@@ -340,8 +340,11 @@ func (m *Meanings) Save(ctx context.Context, f *view.Folder, mark wal.Mark) erro
 	if err != nil {
 		m.begin() // the next Load begins with what the manifest lists
 		err = errors.Join(err, m.release())
+		for _, name := range m.written {
+			_ = f.FS.Remove(filepath.Join(f.Path, name)) // if the file stays, the next Save removes it
+		}
 	}
-	m.purges = false
+	m.purges, m.written = false, nil
 	return err
 }
 
@@ -353,6 +356,9 @@ func (m *Meanings) save(ctx context.Context, f *view.Folder, mark wal.Mark) erro
 	has := &manifest{Format: formatVersion, LSN: mark.LSN, Sum: mark.Sum, Model: m.model,
 		Metric: m.by.String(), Cut: note.CutVersion, Rows: m.rows, Segments: []listing{}}
 	m.next = max(m.next, 1+highest(names))
+	if has.Segments, err = m.saveVectors(ctx, f, mark.LSN); err != nil {
+		return err
+	}
 	if m.change || m.rows.Name == "" {
 		b := m.encodeRows()
 		if len(b) > rowsMost {
@@ -361,12 +367,10 @@ func (m *Meanings) save(ctx context.Context, f *view.Folder, mark wal.Mark) erro
 		}
 		has.Rows = listing{Name: hex(m.next) + "." + hex(mark.LSN) + ".st", Bytes: len(b), Sum: hex(xxhash.Sum64(b))}
 		m.next++
+		m.written = append(m.written, has.Rows.Name)
 		if err := f.Write(has.Rows.Name, b); err != nil {
 			return err
 		}
-	}
-	if has.Segments, err = m.saveVectors(ctx, f, mark.LSN); err != nil {
-		return err
 	}
 	if has.Next = m.next; len(has.Segments) > 0 {
 		has.Dimension = m.dim
@@ -375,6 +379,7 @@ func (m *Meanings) save(ctx context.Context, f *view.Folder, mark wal.Mark) erro
 	if err != nil {
 		return err
 	}
+	m.written = nil // even if Write fails, the manifest that lists these files may be in place
 	if err := f.Write(manifestName, b); err != nil {
 		return err
 	}
@@ -497,6 +502,7 @@ func (m *Meanings) write(ctx context.Context, f *view.Folder, g group, pos uint6
 	sum := xxhash.New()
 	l.Name = hex(m.next) + ".seg"
 	m.next++
+	m.written = append(m.written, l.Name)
 	err = f.WriteBy(l.Name, func(give func(b []byte) error) error {
 		out := func(b []byte) error {
 			_, _ = sum.Write(b)

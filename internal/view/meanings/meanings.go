@@ -61,8 +61,10 @@ type Meanings struct {
 	rows   listing // the file of notes; up to date unless change is set
 	change bool    // notes differ from the content of that file
 	purges bool    // the next Save removes all other files
-	loaded []byte  // manifest as it was loaded
-	at     wal.Mark
+	// names of the files that the Save in progress has written, until it writes the manifest that lists them
+	written []string
+	loaded  []byte // manifest as it was loaded
+	at      wal.Mark
 }
 
 // Vector is the vector of a text.

@@ -274,9 +274,11 @@ func (w *Words) save(ctx context.Context, f *view.Folder, mark wal.Mark) error {
 	}
 	began := w.eng.Env().Clock()
 	merged, err := w.merge(ctx, deadInFiles, func(*words.Part) bool { return true })
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
+	// If ctx has ended, a later Save merges the rest. What was sealed is written, so that not every short process has to
+	// seal the same changes again.
 	took := w.eng.Env().Clock().Sub(began)
 	m := &manifest{LSN: mark.LSN, Sum: mark.Sum, Fields: w.sources.Given(), Next: w.next, Cut: w.of.cut(),
 		Segments: []listing{}}
@@ -285,9 +287,6 @@ func (w *Words) save(ctx context.Context, f *view.Folder, mark wal.Mark) error {
 	for _, p := range w.set.Parts() {
 		name, live := p.Name, p.Live
 		if name == "" {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 			name = segmentName(p.ID)
 			w.written = append(w.written, name)
 			if err := f.Write(name, p.Seg.Bytes()); err != nil {
