@@ -127,7 +127,7 @@ func (t *Table) Erased(store [16]byte, pos uint64) uint64 {
 		switch r := &t.list[i]; {
 		case r.Store != store, !r.Redacted && r.Since < pos,
 			r.Redacted && r.Done && r.Ended != 0 && r.Ended <= pos,
-			r.Redacted && !r.Done && r.Version <= t.upTo[r.Key]:
+			r.Redacted && (!r.Done || r.Ended == 0) && r.Version <= t.upTo[r.Key]:
 			// of another store, ended at the position or before it, or erased by the purge of another row
 		case r.Redacted:
 			first = min(first, r.Version)

@@ -23,6 +23,7 @@ type Purger struct {
 	history   *history.History
 
 	tried atomic.Int64 // time of the last attempt of OverwriteDue, Unix nanoseconds; 0: never
+	pause atomic.Int64 // time.Duration until the next attempt of OverwriteDue; 0: the last one succeeded
 }
 
 // New returns the Purger of a store.

@@ -281,6 +281,10 @@ func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text stri
 // overwriteAfter is the time for which redactions are collected before their bytes are overwritten in the background.
 const overwriteAfter = time.Minute
 
+// overwritePause is the maximum time between two attempts to overwrite redacted versions. Each failed attempt doubles
+// the time, from overwriteAfter up to this maximum.
+const overwritePause = time.Hour
+
 // OverwriteDue overwrites redacted versions in the background, once the oldest redaction is a minute old.
 func (p *Purger) OverwriteDue(ctx context.Context) {
 	log := p.engine.Log()
@@ -299,11 +303,23 @@ func (p *Purger) OverwriteDue(ctx context.Context) {
 	if age := now.Sub(time.UnixMicro(oldest)); age.Abs() < overwriteAfter {
 		return
 	}
-	if last := p.tried.Load(); last != 0 && now.UnixNano()-last < int64(overwriteAfter) && now.UnixNano() >= last {
+	pause := max(time.Duration(p.pause.Load()), overwriteAfter)
+	if last := p.tried.Load(); last != 0 && now.UnixNano()-last < int64(pause) && now.UnixNano() >= last {
 		return
 	}
 	p.tried.Store(now.UnixNano())
-	if _, err := p.Overwrite(ctx); err != nil && ctx.Err() == nil {
-		p.engine.Env().Logger.Warn("overwriting redacted versions failed, retrying in a minute", "err", err)
+	_, err = p.Overwrite(ctx)
+	switch {
+	case err == nil:
+		p.pause.Store(0)
+	case ctx.Err() == nil:
+		// Each attempt begins a segment and adds a record to wal/ended, which keeps only the newest 64.
+		if p.pause.Load() == 0 {
+			p.pause.Store(int64(overwriteAfter))
+		} else {
+			p.pause.Store(int64(min(2*pause, overwritePause)))
+		}
+		p.engine.Env().Logger.Warn("overwriting redacted versions failed", "retry", time.Duration(p.pause.Load()),
+			"err", err)
 	}
 }
