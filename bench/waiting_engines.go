@@ -189,7 +189,12 @@ func (s *waitSQLite) Get(id string) (doc []byte, err error) {
 	return doc, err
 }
 
-func (s *waitSQLite) Close() error { return errors.Join(s.byID.Close(), s.db.Close()) }
+func (s *waitSQLite) Close() (err error) {
+	if s.byID != nil {
+		err = s.byID.Close()
+	}
+	return errors.Join(err, s.db.Close())
+}
 
 func (s *waitSQLite) PutBatch(docs []Doc) error {
 	return s.within(func(tx *sql.Tx) error {

@@ -94,7 +94,7 @@
 //	kill and loss of power         TestCutAnywhere in remote/dir, TestTrouble in remote/sender,
 //	                               TestKilledSender, TestKilledPurge, TestCloneCut in tests/offsite,
 //	                               TestSimOffsite, TestSimOffsiteSealed in fuzz, TestKilledServer in remote/postgres
-//	an older program               as for a newer format; TestSent in wal/past
+//	an older program               as for a newer format; TestTags in remote/sender
 //	a context that ends            TestRemote in each place, TestCancelledAnywhere in tests/offsite
 //	a wrong or lost key            TestSealedCopy in cmd/memctl, TestOtherSigner, TestForged in remote/sealed,
 //	                               TestKeysVanish, TestTakeOfASealedCopyWithoutKeys in tests/offsite

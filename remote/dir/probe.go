@@ -24,6 +24,9 @@ const probeRounds = 64
 // replace the file afterwards. At the end probe syncs files and folders, which some network file systems refuse.
 func (r *Remote) probe(ctx context.Context) error {
 	unfit := func(why string, err error) error {
+		if vfs.IsDiskFull(err) {
+			return vfs.Failed("testing", r.dir, err)
+		}
 		if err != nil {
 			why += ": " + err.Error()
 		}
@@ -58,8 +61,6 @@ func (r *Remote) probe(ctx context.Context) error {
 		name := at("entry", round)
 		first, second := r.compete(one, at("a", round), two, at("b", round), name)
 		switch {
-		case vfs.IsDiskFull(first) || vfs.IsDiskFull(second):
-			return vfs.Failed("testing", r.dir, errors.Join(first, second))
 		case first == nil && second == nil:
 			return unfit("two writers created the same file", nil)
 		case first != nil && !errors.Is(first, fs.ErrExist):

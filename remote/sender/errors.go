@@ -74,11 +74,11 @@ func (e *LostError) Error() string {
 // Unwrap makes the error match ErrStopped.
 func (e *LostError) Unwrap() error { return ErrStopped }
 
-// ClaimedError reports that the log of the store is sent to another copy, which another user of the store has added.
-// The archive can keep the log for one copy only. The error matches ErrStopped.
+// ClaimedError reports that another user of the store sends the log of the store, to another copy or to the same one.
+// The archive can keep the log for one sender only. The error matches ErrStopped.
 type ClaimedError struct {
 	Place string
-	Sent  segment.LSN // position up to which the other copy has the log
+	Sent  segment.LSN // position up to which the other user has sent the log
 }
 
 // Error returns the message, in one line.
