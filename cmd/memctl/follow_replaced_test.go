@@ -50,7 +50,7 @@ func TestFollowReplaced(t *testing.T) {
 	var text strings.Builder
 	for lines := bufio.NewScanner(told); lines.Scan(); {
 		text.WriteString(lines.Text() + "\n")
-		if strings.Contains(lines.Text(), "sending to") {
+		if strings.Contains(lines.Text(), "sending to file:") {
 			if err := os.Rename(store, store+".old"); err != nil {
 				t.Error(err)
 			}

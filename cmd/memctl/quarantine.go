@@ -267,7 +267,7 @@ Only a memory or an assembly that the store accepts can be restored. To copy any
 quarantine/, use memctl quarantine show --raw.`,
 		Example: "  memctl quarantine restore notes.json\n" +
 			"  memctl quarantine restore notes.json --if-version 65664 --drop",
-		Args:    cli.Exactly(1, "the name of a file in quarantine"),
+		Args: cli.Exactly(1, "the name of a file in quarantine"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			var conds []varve.Cond

@@ -695,7 +695,8 @@ func (s *search) neighbour(pos place, before bool) (place, bool, error) {
 	}
 	i := c.linked[part]
 	if i < 0 || int(row) >= s.parts[i].Seg.Rows {
-		return place{}, false, broken("a link to a missing row: row %d of part %d", row, c.links.parts[part])
+		return place{}, false, broken("a row links to row %d of part %d, but there is no such row", row,
+			c.links.parts[part])
 	}
 	return place{i, row}, true, nil
 }

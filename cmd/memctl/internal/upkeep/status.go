@@ -244,7 +244,7 @@ func (s *State) expired() string {
 	if s.Expired == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d of them have expired and are deleted within an hour or two", s.Expired)
+	return fmt.Sprintf("; %d of them expired and will be deleted within an hour or two", s.Expired)
 }
 
 // next returns the command that status recommends for this state of the store.
