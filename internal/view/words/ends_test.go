@@ -79,6 +79,79 @@ func TestSaveEnds(t *testing.T) {
 	}
 }
 
+// TestSaveLeavesTheMerge: a Save whose time ends while it merges segments still writes what it has sealed. A later Save
+// merges them.
+func TestSaveLeavesTheMerge(t *testing.T) {
+	t.Parallel()
+	p := parts.New(t, t.TempDir())
+	const n = 8 // so many segments of one row are merged
+	for i := range n {
+		p.Put(t, memstore.Memory{ID: fmt.Sprintf("m%02d", i), Content: fmt.Sprint("boat number", i)})
+	}
+	var entries []wal.Entry
+	for e, err := range p.Engine.Log().Past().Entries(t.Context(), wal.Mark{}, p.Engine.Log().Durable()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Value = append([]byte(nil), e.Value...)
+		entries = append(entries, e)
+	}
+	folder := p.Engine.ViewFolder(words.Name)
+	save := func(ctx context.Context, i int) error {
+		v := words.New(p.Engine)
+		if i > 0 {
+			if _, err := v.Load(folder); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for ; i < len(entries); i++ {
+			if err := v.Apply(t.Context(), nil, &entries[i]); err != nil {
+				t.Fatal(err)
+			}
+			if i < len(entries)-1 {
+				if err := v.Save(t.Context(), folder, wal.Mark{LSN: uint64(i) + 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		err := v.Save(ctx, folder, wal.Mark{LSN: uint64(len(entries))})
+		return errors.Join(err, v.Close())
+	}
+	ctx := &limitedContext{Context: t.Context()}
+	err := save(ctx, 0)
+	for most := int64(1); errors.Is(err, context.DeadlineExceeded) && most < 100; most++ {
+		ctx.left.Store(most)
+		err = save(ctx, len(entries)-1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows, segments := rowsIn(t, folder), segmentsIn(t, folder); rows != n || segments != n {
+		t.Errorf("%d rows in %d segments, want %d in as many", rows, segments, n)
+	}
+	if err := save(t.Context(), len(entries)); err != nil {
+		t.Fatal(err)
+	}
+	if rows, segments := rowsIn(t, folder), segmentsIn(t, folder); rows != n || segments != 1 {
+		t.Errorf("%d rows in %d segments after a Save with time, want %d in 1", rows, segments, n)
+	}
+}
+
+// segmentsIn returns the number of segments in a folder.
+func segmentsIn(t *testing.T, folder *view.Folder) (n int) {
+	t.Helper()
+	names, err := folder.Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if filepath.Ext(name) == ".seg" {
+			n++
+		}
+	}
+	return n
+}
+
 // rowsIn returns the number of rows in the segments of a folder.
 func rowsIn(t *testing.T, folder *view.Folder) (rows int) {
 	t.Helper()
