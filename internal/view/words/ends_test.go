@@ -29,16 +29,13 @@ func (c *limitedContext) Err() error {
 	return nil
 }
 
-// TestSaveEnds: a view that has many changes to index ends its Save when the context ends, at each moment of the work,
-// and a later one has all changes. Otherwise a store that must close within a time limit would take seconds longer.
-func TestSaveEnds(t *testing.T) {
-	t.Parallel()
-	p := parts.New(t, t.TempDir())
-	const n = 40
+// logged returns an engine whose log has n memories, and the entries of that log.
+func logged(t *testing.T, n int) (p *parts.Parts, entries []wal.Entry) {
+	t.Helper()
+	p = parts.New(t, t.TempDir())
 	for i := range n {
 		p.Put(t, memstore.Memory{ID: fmt.Sprintf("m%02d", i), Content: fmt.Sprint("boat number", i)})
 	}
-	var entries []wal.Entry
 	for e, err := range p.Engine.Log().Past().Entries(t.Context(), wal.Mark{}, p.Engine.Log().Durable()) {
 		if err != nil {
 			t.Fatal(err)
@@ -46,6 +43,15 @@ func TestSaveEnds(t *testing.T) {
 		e.Value = append([]byte(nil), e.Value...)
 		entries = append(entries, e)
 	}
+	return p, entries
+}
+
+// TestSaveEnds: a view that has many changes to index ends its Save when the context ends, at each moment of the work,
+// and a later one has all changes. Otherwise a store that must close within a time limit would take seconds longer.
+func TestSaveEnds(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	p, entries := logged(t, n)
 	folder := p.Engine.ViewFolder(words.Name)
 	for most := int64(0); ; most++ {
 		v := words.New(p.Engine)
@@ -83,19 +89,8 @@ func TestSaveEnds(t *testing.T) {
 // merges them.
 func TestSaveLeavesTheMerge(t *testing.T) {
 	t.Parallel()
-	p := parts.New(t, t.TempDir())
 	const n = 8 // so many segments of one row are merged
-	for i := range n {
-		p.Put(t, memstore.Memory{ID: fmt.Sprintf("m%02d", i), Content: fmt.Sprint("boat number", i)})
-	}
-	var entries []wal.Entry
-	for e, err := range p.Engine.Log().Past().Entries(t.Context(), wal.Mark{}, p.Engine.Log().Durable()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Value = append([]byte(nil), e.Value...)
-		entries = append(entries, e)
-	}
+	p, entries := logged(t, n)
 	folder := p.Engine.ViewFolder(words.Name)
 	save := func(ctx context.Context, i int) error {
 		v := words.New(p.Engine)
