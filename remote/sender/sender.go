@@ -241,10 +241,7 @@ func (s *Sender) attempt(ctx context.Context) error {
 	if err := s.mayFollow(b, head); err != nil {
 		return err
 	}
-	if err := s.forgetBefore(b); err != nil {
-		return err
-	}
-	if err := s.owns(b); err != nil {
+	if err := s.claim(b); err != nil {
 		return err
 	}
 	switch {
@@ -285,37 +282,34 @@ func (s *Sender) attempt(ctx context.Context) error {
 	return s.ship(ctx, b, id, head, durable)
 }
 
-// owns returns a *ClaimedError if wal/sent has the record of another binding, because the archive can keep the log for
-// one binding only. No other sender writes that file meanwhile: the caller ensures that one process of the machine
+// claim returns a *ClaimedError if wal/sent has the record of another binding, because the archive can keep the log for
+// one binding only. If the user has decided to take the remote (Binding.Follows), and the record is that of another
+// binding to the same remote, claim removes the record instead: a process that took the remote was killed before it
+// removed the record. No other sender writes that file meanwhile: the caller ensures that one process of the machine
 // sends.
-func (s *Sender) owns(b Binding) error {
-	if sent, ok := s.otherSent(b); ok {
-		return &ClaimedError{Place: s.remote.Place(), Sent: sent.Mark.LSN}
+func (s *Sender) claim(b Binding) error {
+	sent, other := s.otherSent(b)
+	switch {
+	case !other:
+		return nil
+	case b.Follows != (Seen{}) && TagIsOf(sent.Copy, b.Remote):
+		return s.source.Past().ForgetSent()
 	}
-	return nil
+	return &ClaimedError{Place: s.remote.Place(), Sent: sent.Mark.LSN}
 }
 
-// otherSent returns the record in wal/sent, and false if there is none, or if it is that of the binding b.
+// otherSent returns the record in wal/sent. It returns false if wal/sent does not exist, or if the record is that of
+// the binding b.
 func (s *Sender) otherSent(b Binding) (past.Sent, bool) {
 	sent, ok, _ := s.source.Past().Sent(s.source.Durable()) // the tag is valid even if the log does not continue there
 	return sent, ok && sent.Copy != 0 && !b.Owns(sent.Copy)
-}
-
-// forgetBefore removes wal/sent if the user has decided to take the remote (Binding.Follows), and the record is that of
-// another binding to the same remote, such as another user's of the same store: a process that took the remote was
-// killed before it removed the record.
-func (s *Sender) forgetBefore(b Binding) error {
-	if sent, ok := s.otherSent(b); ok && b.Follows != (Seen{}) && TagIsOf(sent.Copy, b.Remote) {
-		return s.source.Past().ForgetSent()
-	}
-	return nil
 }
 
 // Forget removes wal/sent, so that the archive no longer keeps log for the copy. It does not remove the record of
 // another binding, such as that of another user of the store. The caller ensures that no process of the machine sends
 // meanwhile.
 func (s *Sender) Forget() error {
-	if s.owns(s.bound()) != nil {
+	if _, other := s.otherSent(s.bound()); other {
 		return nil
 	}
 	return s.source.Past().ForgetSent()
