@@ -2,7 +2,6 @@ package words
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/varve-db/varve/internal/words/bitset"
 )
@@ -89,7 +88,7 @@ func linksOf(p *Part) (l links, err error) {
 func (l *links) indexes(v *Set) []int {
 	list := make([]int, len(l.parts))
 	for i, id := range l.parts {
-		list[i] = slices.IndexFunc(v.parts, func(p *Part) bool { return p.ID == id })
+		list[i] = v.indexOf(id)
 	}
 	return list
 }

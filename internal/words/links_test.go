@@ -68,7 +68,8 @@ func TestLinks(t *testing.T) {
 				want, has, err := set.next(place{i, r}, before)
 				got, ok, err2 := pass.neighbour(place{i, r}, before)
 				if err = errors.Join(err, err2); err != nil || ok != has || ok && got != want {
-					t.Fatalf("row %d of part %d, before %v: %v, %v, want %v, %v (%v)", r, p.ID, before, got, ok, want, has, err)
+					t.Fatalf("row %d of part %d, before %v: %v, %v, want %v, %v (%v)", r, p.ID, before, got, ok,
+						want, has, err)
 				}
 			}
 		}

@@ -654,8 +654,8 @@ func (s *search) norm(length uint32) float64 {
 	return (1 - lengthShare) + float64(lengthShare*float64(float64(length)/s.avg))
 }
 
-// next returns the same as Set.next, after checking that the neighbour is among the searched rows. If it is not, the
-// segment is damaged, and next returns an error.
+// next returns the neighbour of the row at pos, as Set.next does. It returns an error if the search is limited to some
+// rows and the neighbour is not one of these: then the segment is damaged.
 func (s *search) next(pos place, before bool) (place, bool, error) {
 	to, ok, err := s.neighbour(pos, before)
 	if c := s.scratch[to.part]; ok && c.some && !c.in.has(to.row) {
@@ -693,12 +693,7 @@ func (s *search) neighbour(pos place, before bool) (place, bool, error) {
 	if none {
 		return place{}, false, nil
 	}
-	i := c.linked[part]
-	if i < 0 || int(row) >= s.parts[i].Seg.Rows {
-		return place{}, false, broken("a row links to row %d of part %d, but there is no such row", row,
-			c.links.parts[part])
-	}
-	return place{i, row}, true, nil
+	return s.linked(c.linked[part], Ref{Part: c.links.parts[part], Row: row})
 }
 
 func (s *scratch) touch(r uint32) {

@@ -15,8 +15,8 @@ type Ref struct {
 }
 
 // link names the neighbours of a row in its session, if they are not the adjacent live rows of the same segment. Each
-// side is independent. If hasBefore is set, the link applies to the neighbour before the row: there is none if
-// noBefore is set, and otherwise the neighbour is the row before. hasBehind, noBehind and behind apply to the
+// side is independent. If hasBefore is set, the link applies to the neighbour before the row: if noBefore is set, the
+// row has no such neighbour, and otherwise the neighbour is the row before. hasBehind, noBehind and behind apply to the
 // neighbour after the row in the same way.
 type link struct {
 	before, behind       Ref
@@ -149,16 +149,28 @@ func (v *Set) next(pos place, before bool) (place, bool, error) {
 			if none {
 				return place{}, false, nil
 			}
-			i, ok := v.index[to.Part]
-			if !ok || int(to.Row) >= v.parts[i].Seg.Rows {
-				return place{}, false, broken("a row links to row %d of part %d, but there is no such row", to.Row,
-					to.Part)
-			}
-			return place{i, to.Row}, true, nil
+			return v.linked(v.indexOf(to.Part), to)
 		}
 	}
 	r, ok, err := p.adjoins(pos.row, before)
 	return place{pos.part, r}, ok, err
+}
+
+// indexOf returns the index in v of the part with this ID; -1 if v does not have the part.
+func (v *Set) indexOf(id uint64) int {
+	if i, ok := v.index[id]; ok {
+		return i
+	}
+	return -1
+}
+
+// linked returns the place of the row to which a link refers; i is the result of indexOf for the part of the row. If v
+// does not have the row, the link is damaged.
+func (v *Set) linked(i int, to Ref) (place, bool, error) {
+	if i < 0 || int(to.Row) >= v.parts[i].Seg.Rows {
+		return place{}, false, broken("a row links to row %d of part %d, but there is no such row", to.Row, to.Part)
+	}
+	return place{i, to.Row}, true, nil
 }
 
 // adjoins returns the live row that follows row r in the same segment, or the one that precedes row r if before is
