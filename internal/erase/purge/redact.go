@@ -303,8 +303,9 @@ func (p *Purger) OverwriteDue(ctx context.Context) {
 	if age := now.Sub(time.UnixMicro(oldest)); age.Abs() < overwriteAfter {
 		return
 	}
-	pause := max(time.Duration(p.pause.Load()), overwriteAfter)
-	if last := p.tried.Load(); last != 0 && now.UnixNano()-last < int64(pause) && now.UnixNano() >= last {
+	pause := time.Duration(p.pause.Load())
+	last := p.tried.Load()
+	if since := time.Duration(now.UnixNano() - last); last != 0 && 0 <= since && since < max(pause, overwriteAfter) {
 		return
 	}
 	p.tried.Store(now.UnixNano())
@@ -314,12 +315,8 @@ func (p *Purger) OverwriteDue(ctx context.Context) {
 		p.pause.Store(0)
 	case ctx.Err() == nil:
 		// Each attempt begins a segment and adds a record to wal/ended, which keeps only the newest 64.
-		if p.pause.Load() == 0 {
-			p.pause.Store(int64(overwriteAfter))
-		} else {
-			p.pause.Store(int64(min(2*pause, overwritePause)))
-		}
-		p.engine.Env().Logger.Warn("overwriting redacted versions failed", "retry", time.Duration(p.pause.Load()),
-			"err", err)
+		pause = min(max(2*pause, overwriteAfter), overwritePause)
+		p.pause.Store(int64(pause))
+		p.engine.Env().Logger.Warn("overwriting redacted versions failed", "retry", pause, "err", err)
 	}
 }
