@@ -239,7 +239,7 @@ type Stats struct {
 	WatcherPolls string
 
 	Vectors     int64  // number of vectors of memories and assemblies, in the files
-	Dimension   int    // numbers of each vector, 0 while there is none
+	Dimension   int    // numbers of each vector, 0 while no vector is stored
 	Metric      string // "ip" or "l2"
 	VectorBytes int64  // bytes of the files of the vectors
 	VectorsUpTo uint64 // position in the log up to which the vectors are complete

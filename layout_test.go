@@ -573,7 +573,7 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1026
+const longTestLines = 1025
 
 // TestLineLength verifies that a line has at most 120 columns.
 func TestLineLength(t *testing.T) {

@@ -208,10 +208,9 @@ type OtherCopyError struct {
 // Error returns the message, in one line.
 func (e *OtherCopyError) Error() string {
 	return fmt.Sprintf("%s: %v: the log of the store is already sent to another copy, which has the log up to "+
-		"position %d; that copy was added by "+
-		"another user, or before the folder was copied, and a store keeps its log for one copy only → run memctl "+
-		"remote remove as that "+
-		"user, or here if nothing sends to that copy any more", e.Dir, errs.ErrInvalid, e.Sent)
+		"position %d; that copy was added by another user, or before the folder was copied, and a store keeps its "+
+		"log for one copy only → run memctl remote remove as that user, or here if nothing sends to that copy any "+
+		"more", e.Dir, errs.ErrInvalid, e.Sent)
 }
 
 // Unwrap makes the error match ErrInvalid.

@@ -32,7 +32,7 @@ type Options struct {
 	// log or index (a clone), Open reads all files and makes a log and an index in a temporary
 	// folder, which exists until Close.
 	ReadOnly bool
-	// MustExist makes Open fail with ErrNoStore, instead of creating a store, if there is none.
+	// MustExist makes Open fail with ErrNoStore, instead of creating a store, if the folder has no store.
 	MustExist bool
 	// CacheBytes is the maximum size of the cache of documents in this process, in bytes including the overhead of
 	// each; 0 means 64 MiB, a negative number no cache. The cache has documents that were recently read, or written

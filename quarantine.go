@@ -39,7 +39,7 @@ type Quarantined struct {
 	Noted bool        // a note describes the entry; the following fields come from that note
 
 	From    string // its former path in the store, with slashes
-	ID      string // id of the document, "" if it is unknown or there is none
+	ID      string // id of the document, "" if it is unknown, or if the piece is no document
 	Version uint64 // the newest known version of the document at that time, 0 if it is unknown
 	Reason  string
 	Hash    string // "sha256:…" of the bytes that were set aside, "" if they were not hashed

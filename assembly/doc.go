@@ -64,7 +64,7 @@
 //	 "name":"travel","is_active":false,"members":["<memory id>","<memory id>"]}
 //
 // in one line, without the space; its times have exactly six digits. dimension is that of
-// composite_embedding, 0 when there is none. vector_id is the number of the composite in the vector
+// composite_embedding, 0 if no member has an embedding. vector_id is the number of the composite in the vector
 // file, omitted if it equals the LSN of this frame. name is omitted when empty, is_active when
 // true. members is always the last member.
 //

@@ -41,11 +41,11 @@ type PrepareOptions struct {
 // Prepare completes a and returns the document and the index line for the log (see the package comment).
 // old is nil for a new assembly.
 //
-//	ID                    a UUIDv7 if there is none
+//	ID                    a UUIDv7 if it is empty
 //	MemoryIDs             each once
 //	CreatedAt             old's; else a's; else now
 //	UpdatedAt             now
-//	CreationTime          now if there is none
+//	CreationTime          now if it is zero
 //	VectorIndexUpdatedAt  none without a composite; old's while the composite is
 //	                      the same; else now, since document and vector are one commit
 //

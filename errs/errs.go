@@ -130,7 +130,7 @@ type Holder struct {
 	PID          int       // process id, 0 when unknown
 	Command      string    // the name of its program, "" when unknown
 	Host         string    // the name of its machine, "" when unknown
-	PIDNamespace string    // the PID namespace as the system names it, "" when there is none
+	PIDNamespace string    // the PID namespace as the system names it, "" if the system has no such namespaces
 	Since        time.Time // when it took the lock, zero when unknown
 }
 

@@ -12,7 +12,7 @@ import (
 
 // fromVectors looks for the vector of an item in the vector files. If the item has an embedding, fromVectors compares
 // the vector with the embedding. Otherwise the vector becomes the embedding of the item. A vector whose dimension does
-// not fit is only counted. A returned Problem is to be yielded after the item; nil means that there is none.
+// not fit is only counted. A returned Problem is to be yielded after the item; nil means that there is no problem.
 func (r *run) fromVectors(item *Item) (*Problem, error) {
 	v := &r.vectors
 	if !v.any() {

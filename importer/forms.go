@@ -408,7 +408,7 @@ func (r *reading) document(id string) []byte {
 // where is the position of a record: file and line or element, and the conversation.
 type where struct {
 	path    string // the file, with the line or element: file, file:3 or file[2]
-	session string // name of a conversation, "" if there is none
+	session string // name of a conversation, "" if the conversation has no name
 	nth     int    // number of the message in the conversation, from 0
 	depth   int    // number of lists that enclose the record: see nestMost
 }

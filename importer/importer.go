@@ -53,7 +53,7 @@ type Item struct {
 	JSON     []byte // one JSON object with the id; the caller may keep it
 	Path     string // position in the source, relative to it; "file:12" is a line
 	Note     string // something unexpected about the item, usually ""
-	VectorID int64  // number of the item's vector in the source; 0: there is none, or it cannot be kept
+	VectorID int64  // number of the item's vector in the source; 0: the item has no vector, or its number cannot be kept
 
 	// Vector reports whether the document had no embedding and got the vector of the vector file;
 	// see KindVector.

@@ -13,7 +13,7 @@ import (
 // object is a JSON object: its text, and those members that show the kind of the record.
 type object struct {
 	text      []byte // text of the whole object
-	id        string // the id, "" if there is none
+	id        string // the id, "" if the object has no id
 	idMember  bool   // there is a member "id", of any type
 	idText    bool   // the id is a string that is not empty
 	content   bool   // there is a member content or text that is a string

@@ -25,7 +25,7 @@ func vizorID(parts ...string) string {
 // record is a record of Vizor, converted to the parts of a memory.
 type record struct {
 	content   []byte // a JSON string; nil if there is no value
-	timestamp []byte // a JSON string; nil if there is none
+	timestamp []byte // a JSON string; nil if the record has no timestamp
 	metadata  []named
 	odd       string // descriptions of values that could not be converted unchanged
 }

@@ -4,7 +4,7 @@ package index
 // about it; see internal/state. The metadata of an index contain the Model as of that index's LSN, because the
 // entry may be released from the log.
 type Model struct {
-	LSN       uint64 `json:"lsn"`            // LSN of the last log entry about the model; 0: there is none
+	LSN       uint64 `json:"lsn"`            // LSN of the last log entry about the model; 0: the log has no such entry
 	Name      string `json:"name,omitempty"` // name of the model, as in Options.EmbedModel
 	Dimension int    `json:"dim,omitempty"`  // dimension of the model's vectors
 	// LSN of the entry that switched to this model: versions below it have vectors of an older model

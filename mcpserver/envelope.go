@@ -27,7 +27,7 @@ const (
 // envelope is the outer level of a message: its method, its id and its parameters. id and params are JSON text that is
 // not parsed yet. They are slices of the line, not copies.
 type envelope struct {
-	id     []byte // as the client wrote it; nil: there is none
+	id     []byte // as the client wrote it; nil: the message has no id
 	method string
 	params []byte
 	answer bool  // it is a response to a request of the server

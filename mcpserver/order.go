@@ -75,7 +75,7 @@ func (o *order) run(c *call) {
 	o.busy = append(o.busy, c)
 }
 
-// next returns a waiting call that may run now, and marks it as running; nil if there is none. It examines only
+// next returns a waiting call that may run now, and marks it as running; nil if no call may run. It examines only
 // the first inSight calls, since there may be thousands.
 func (o *order) next() *jsonrpc.Request {
 	if len(o.free) > 0 && count(o.busy, (*call).held) < maxFree {

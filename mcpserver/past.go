@@ -30,8 +30,7 @@ func (c *memoryCall) undo(ctx context.Context) (*answer, error) {
 		lines := c.conflicts(&conflicts.Plan)
 		if conflicts.Plan.Done == 0 {
 			return nil, fmt.Errorf("nothing was taken back: later changes are built upon some of these changes → "+
-				"with \"partial\":true, undo takes back the other changes%s",
-				joined(lines))
+				"with \"partial\":true, undo takes back the other changes%s", joined(lines))
 		}
 		plan = &conflicts.Plan
 	case err != nil:

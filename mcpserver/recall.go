@@ -252,8 +252,7 @@ func (a args) checkCombinedOnly(hasEmbedder bool) error {
 			return fmt.Errorf(`%s: applies only to a search by "both", not by %q: omit one of them`, name, a.text("by"))
 		case !hasEmbedder:
 			return fmt.Errorf("%s: applies only to a search by words and meaning, which needs an embedder, but this "+
-				"server has none → "+
-				"omit it", name)
+				"server has none → omit it", name)
 		}
 	}
 	return nil

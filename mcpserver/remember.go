@@ -88,8 +88,8 @@ func (c *memoryCall) remember(ctx context.Context) (*answer, error) {
 	}
 	near, err := c.nearTo(ctx, r.m.ID, text)
 	if err != nil && ctx.Err() == nil {
-		c.s.o.Logger.Warn("looking for near-duplicates of a memory failed", "err",
-			err) // the memory is stored nevertheless
+		// the memory is stored nevertheless
+		c.s.o.Logger.Warn("looking for near-duplicates of a memory failed", "err", err)
 	}
 	near = slices.DeleteFunc(near, func(n neighbour) bool { return n.m.ID == old })
 	return c.linesAnswer(c.storedLines(&r, near, old), func(w *writer) {

@@ -163,7 +163,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// next returns a call that may be passed to the SDK now, or nil if there is none.
+// next returns a call that may be passed to the SDK now, or nil if no call may be passed.
 func (c *connection) next() jsonrpc.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()

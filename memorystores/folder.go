@@ -271,8 +271,8 @@ func fitted(folder string) string {
 	return cmp.Or(name, "store")
 }
 
-// find returns the folder that contains the store with this id. If there is none, the error is errNoStore; if there
-// are several, the error is a *DuplicateError.
+// find returns the folder that contains the store with this id. If no folder contains it, the error is errNoStore; if
+// several folders contain it, the error is a *DuplicateError.
 func (s *Stores) find(ctx context.Context, id string) (*found, error) {
 	s.scanning.Lock()
 	defer s.scanning.Unlock()

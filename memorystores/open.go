@@ -119,8 +119,7 @@ func Open(dir string, o Options) (*Stores, error) {
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, "config.json")); err == nil {
 		return nil, fmt.Errorf("%w: %s is a store, not a folder of stores: name the folder that contains the store, "+
-			"or serve this store alone",
-			varve.ErrInvalid, s.dir)
+			"or serve this store alone", varve.ErrInvalid, s.dir)
 	}
 	return s, nil
 }

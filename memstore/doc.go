@@ -57,7 +57,7 @@
 //	 "session_id":"s1","expires_at":"…"}
 //
 // in one line, without the space; its times have exactly six digits, so that they sort as strings;
-// session_id and expires_at are omitted if there are none. dimension is the length of the
+// session_id and expires_at are omitted if the memory has none. dimension is the length of the
 // embedding, 0 without one. vector_id is the FAISS id of the vector, omitted if it equals the
 // version of this write, that is, if the write brought the embedding. A write that leaves the
 // embedding unchanged has the id that the vector already has.

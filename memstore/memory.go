@@ -9,7 +9,7 @@ import (
 )
 
 // Memory is one memory. A copy of the struct shares slices and maps with the original; Clone copies these too. A zero
-// time means that there is none.
+// time means that the memory does not expire.
 type Memory struct {
 	ID                  string
 	Content             string
@@ -68,13 +68,13 @@ func olderNames() [3][2]string {
 	return [3][2]string{{"text", memberContent}, {"significance", memberScore}, {"last_access", memberLastAccess}}
 }
 
-// Session returns metadata.session_id, "" if there is none.
+// Session returns metadata.session_id, "" if the member is missing.
 func (m *Memory) Session() string { return m.metadataString(metadataSessionID) }
 
-// Category returns metadata.category, "" if there is none.
+// Category returns metadata.category, "" if the member is missing.
 func (m *Memory) Category() string { return m.metadataString(metadataCategory) }
 
-// Key returns metadata.key, "" if there is none.
+// Key returns metadata.key, "" if the member is missing.
 func (m *Memory) Key() string { return m.metadataString(metadataKey) }
 
 func (m *Memory) metadataString(name string) string {

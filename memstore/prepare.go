@@ -48,10 +48,10 @@ type PrepareOptions struct {
 // Prepare completes m and returns the document and the index line for the log (see the package
 // comment). old is nil for a new memory.
 //
-//	ID          a UUIDv7 if there is none
+//	ID          a UUIDv7 if it is empty
 //	CreatedAt   old's; else m's; else now
 //	UpdatedAt   now; m's with KeepUpdated
-//	Timestamp   now if there is none
+//	Timestamp   now if it is zero
 //
 // now is truncated to microseconds; all times become UTC. Nothing of m is retained, and m is
 // changed only if err is nil; its slices and maps are not written to. A value that may not be

@@ -66,9 +66,8 @@ func (p *Piece) check(geo segment.Geometry) error {
 	}
 	switch {
 	case w.At != p.To:
-		return fmt.Errorf("the frames of the piece end at position %d with chain hash %016x, not at position %d "+
-			"with chain hash %016x", w.At.LSN, w.At.Sum, p.To.LSN,
-			p.To.Sum)
+		return fmt.Errorf("the frames of the piece end at position %d with chain hash %016x, not at position %d with "+
+			"chain hash %016x", w.At.LSN, w.At.Sum, p.To.LSN, p.To.Sum)
 	case more:
 		return fmt.Errorf("the piece ends within a batch")
 	}

@@ -26,7 +26,7 @@ import (
 type dwelling struct {
 	own    uint64 // inode of wal/; 0 if the system has no inodes
 	home   uint64 // the recorded inode, 0 if none
-	linked string // name of a file in wal/ with more than one hard link, "" if there is none
+	linked string // name of a file in wal/ with more than one hard link, "" if no file has
 	links  uint64
 }
 

@@ -21,7 +21,7 @@ type Options struct {
 	SegmentSize uint64              // segment size of a new log in bytes; segment.DefaultSize when 0
 	NewAbove    func() (LSN, error) // position above which a new log starts: the highest LSN found in any view
 	UUID        [16]byte            // UUID of a new log
-	Create      bool                // create a log if there is none
+	Create      bool                // create a log if the store has no log
 	ReadOnly    bool                // change nothing and hold no lock
 	Known       Features            // features that the caller knows besides KnownFeatures
 	Lacks       Features            // features of KnownFeatures that the caller does not know, as in an older program

@@ -252,8 +252,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key stri
 		if errors.Is(err, errs.ErrNewerFormat) {
 			p.Damaged = append(p.Damaged,
 				fmt.Errorf("wal/%s may still contain purged data: purge again with the newer version of the program "+
-					"that wrote the file: %w",
-					past.CopyName(n), err))
+					"that wrote the file: %w", past.CopyName(n), err))
 			continue
 		}
 		if past.IsNoFrame(err) || errors.Is(err, errNotThrough) {

@@ -58,7 +58,7 @@ func (s *State) trim(n int) {
 	}
 }
 
-// findNote returns the scratchpad entry that has the given name in checkpoints, or nil if there is none.
+// findNote returns the scratchpad entry that has the given name in checkpoints, or nil if no entry has this name.
 func (s *State) findNote(name string) *note {
 	i, ok := slices.BinarySearchFunc(s.notes, noteSeq(name),
 		func(n note, seq uint64) int { return cmp.Compare(n.seq, seq) })

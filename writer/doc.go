@@ -34,7 +34,7 @@
 // The descriptions in segments that the log has released are in wal/writers. If that file is lost, and log and
 // archive do not have them any more, numbers begin again at 1. So a number alone does not identify a writer:
 // the writer of a version is that of the newest description with its number at a position before the version,
-// and unknown if there is none.
+// and unknown if no such description exists.
 //
 // A copy of an older version (record.KeptLine) has the number of that version, and so has a line of the index.
 // A backup contains the descriptions of the writers of its documents, and the store that is restored from it

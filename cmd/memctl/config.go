@@ -114,9 +114,8 @@ func settings() []setting {
 			func(c *varve.Config) any { return *c.Resolved().UnsentBytes }},
 		{"backlog_bytes",
 			"maximum number of bytes by which the log may be ahead of the files; if the log is ahead by more than " +
-				"half of this, writers are " +
-				"slowed down. A higher value allows longer bursts and makes recoveries longer; it does not raise the " +
-				"throughput",
+				"half of this, writers are slowed down. A higher value allows longer bursts and makes recoveries " +
+				"longer; it does not raise the throughput",
 			func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
 		{"text_language",
 			"language of the word stems in a search by words: a code such as en, de, fr, or none; memctl flush " +
@@ -133,8 +132,7 @@ func settings() []setting {
 			}},
 		{queryTemplate,
 			"text that is embedded for a query, for models that need a prefix: \"search_query: {query}\"; {query} " +
-				"is the query " +
-				"unchanged. It applies to searches at once, and no vector has to be computed again",
+				"is the query unchanged. It applies to searches at once, and no vector has to be computed again",
 			func(c *varve.Config) any {
 				return cmp.Or(vectorsOf(c).QueryTemplate, template.Query)
 			}},

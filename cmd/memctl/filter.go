@@ -78,8 +78,7 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 		return nil, cli.Usagef(cmd.CommandPath(), "--prefix is empty: give the beginning of an id, or omit it")
 	case f.timed && slices.Contains([]string{byBoth, byMeaning, byWords}, f.writer):
 		return nil, cli.Usagef(cmd.CommandPath(), "--by %s: --by names a writer; for the mode of the search, give "+
-			"--mode %s", f.writer,
-			f.writer)
+			"--mode %s", f.writer, f.writer)
 	case cmd.Flags().Changed("by") && f.writer == "":
 		return nil, cli.Usagef(cmd.CommandPath(), "--by is empty: give the number or the name of a writer, or omit it")
 	case slices.Contains(f.tags, ""):

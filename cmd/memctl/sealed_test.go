@@ -118,14 +118,18 @@ func TestSealedOrRefused(t *testing.T) {
 	}
 	to := filepath.Join(c.dir, "b")
 	for says, args := range map[string][]string{
-		"a second --recipient":                     {"--packed", "--recipient", one},
-		"add --packed":                             {"--recipient", one, "--single-recipient"},
-		"is not a public key":                      {"--packed", "--recipient", "age1wrong", "--single-recipient"},
-		"recipient 1 is an identity":               {"--packed", "--recipient", key, "--single-recipient"},
-		"recipient 2 is given twice":               {"--packed", "--recipient", one, "--recipient", one},
-		"incompatible recipients":                  {"--packed", "--recipient", one, "--recipient", pq.Recipient().String()},
-		"--single-recipient needs":                 {"--packed", "--single-recipient"},
-		"omit --single-recipient":                  {"--packed", "--recipient", one, "--recipient", "age1x", "--single-recipient"},
+		"a second --recipient":       {"--packed", "--recipient", one},
+		"add --packed":               {"--recipient", one, "--single-recipient"},
+		"is not a public key":        {"--packed", "--recipient", "age1wrong", "--single-recipient"},
+		"recipient 1 is an identity": {"--packed", "--recipient", key, "--single-recipient"},
+		"recipient 2 is given twice": {"--packed", "--recipient", one, "--recipient", one},
+		"incompatible recipients": {
+			"--packed", "--recipient", one, "--recipient", pq.Recipient().String(),
+		},
+		"--single-recipient needs": {"--packed", "--single-recipient"},
+		"omit --single-recipient": {
+			"--packed", "--recipient", one, "--recipient", "age1x", "--single-recipient",
+		},
 		"--identity can be used only with --check": {"--packed", "--identity", file},
 		"omit --packed and --recipient":            {"--check", "--recipient", one},
 	} {

@@ -72,8 +72,7 @@ func WriteDelta(s *Set, to Target, p Plan) (Result, error) {
 	to.Meta.From, to.Keep = s.base.meta.LSN, nil
 	if to.Meta.LSN <= s.base.meta.LSN {
 		return Result{}, fmt.Errorf("writing %s, which covers the log up to %d: the base already covers the log up "+
-			"to %d",
-			s.sch.Delta(), to.Meta.LSN, s.base.meta.LSN)
+			"to %d", s.sch.Delta(), to.Meta.LSN, s.base.meta.LSN)
 	}
 	return write(s, to, p, s.sch.Delta(), true)
 }
@@ -82,8 +81,7 @@ func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error)
 	r := Result{Name: name, From: to.Meta.From, LSN: to.Meta.LSN}
 	if to.Meta.LSN < s.lsn {
 		return r, fmt.Errorf("writing %s, which covers the log up to %d: the current file already covers the log up "+
-			"to %d",
-			name, to.Meta.LSN, s.lsn)
+			"to %d", name, to.Meta.LSN, s.lsn)
 	}
 	if err := fill(s, to, p, asDelta, &r); err != nil {
 		return r, fmt.Errorf("write %s: %w", name, err)

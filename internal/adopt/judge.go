@@ -218,8 +218,7 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 		return engine.Version{}, false
 	}
 	why := fmt.Errorf("the edit is based on the version that was written at %s, but the newest version was written "+
-		"at %s",
-		p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
+		"at %s", p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
 	ed.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
 	return v, true
 }

@@ -325,8 +325,7 @@ func (ed *Adopter) rootProblems(k *engine.Kind) (problems []error) {
 		case f.there != "":
 			problems = append(problems, fmt.Errorf("%s, an adopted folder, is missing, with %s: %s is in its place; "+
 				"nothing is deleted: move away what is in its place, and the next read, opening or repair restores "+
-				"what log and "+
-				"archive have", f.path(k),
+				"what log and archive have", f.path(k),
 				human.Count(n, "file", "files"), f.there))
 		case f.marked:
 			problems = append(problems, fmt.Errorf("%s was missing, and %s not restored yet: nothing is deleted, and the "+

@@ -144,8 +144,8 @@ func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, de
 }
 
 // sibling returns the id of a document in the folder parent, or below it, whose path excludes one of the documents
-// that were added to b; "" if there is none. Documents in deleted do not count. Of each folder directly in parent,
-// sibling looks at one document only, unless that document is in deleted. parent ends with a slash.
+// that were added to b; "" if no document conflicts. Documents in deleted do not count. Of each folder directly in
+// parent, sibling looks at one document only, unless that document is in deleted. parent ends with a slash.
 func (cm *Committer) sibling(ctx context.Context, k *engine.Kind, parent string, b *kind.Beside,
 	deleted map[string]bool) (string, error) {
 	f := engine.Filters{Prefix: parent, Expired: true}

@@ -68,7 +68,7 @@ type DocumentChange struct {
 	ID      string
 	Doc     []byte
 	Delete  bool
-	Was     engine.Version // the newest version, which is replaced; the zero value: there is none
+	Was     engine.Version // the newest version, which is replaced; the zero value: the document is new
 	Created time.Time      // creation time of a document that has no earlier version; zero: now
 	Updated time.Time      // time of the update; zero: now. ChangeDocuments sets Created and Updated to what it wrote
 	Cause   uint8          // cause of the change, of package wal; 0: a caller requested it

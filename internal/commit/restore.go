@@ -24,7 +24,7 @@ import (
 type Restored struct {
 	Kind     *engine.Kind
 	ID       string
-	Was      engine.Version // the version that is replaced or deleted; LSN 0: there is none
+	Was      engine.Version // the version that is replaced or deleted; LSN 0: the document does not exist now
 	Restores wal.LSN        // the version that is restored, or the deletion that is repeated; 0: there was neither
 	Delete   bool           // delete the document; otherwise restore Doc and Line
 	Doc      []byte         // the exact bytes of the version that is restored

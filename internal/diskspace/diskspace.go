@@ -92,9 +92,8 @@ func (s Space) Say(dir string) string {
 		if s.Unfiled > 0 {
 			still = ", and the log has changes for " + human.Count(int(s.Unfiled), "more file", "more files")
 		}
-		return fmt.Sprintf("%s left on the file system of %s; every file needs an inode (see df -i)%s: remove "+
-			"files, or "+
-			"delete memories", human.Count(int(s.Inodes), "inode is", "inodes are"), dir, still)
+		return fmt.Sprintf("%s left on the file system of %s; every file needs an inode (see df -i)%s: remove files, "+
+			"or delete memories", human.Count(int(s.Inodes), "inode is", "inodes are"), dir, still)
 	}
 	return fmt.Sprintf("only %s of disk space is left for %s, but the store needs %s: make room, or delete memories",
 		human.Bytes(s.Free), dir, human.Bytes(s.Low))

@@ -16,7 +16,7 @@
 //	<root>/quarantine/unreadable-<name>
 //	                                  what was not hashed: a folder, a link, a file that is too large or unreadable
 //
-//	<root>/wal/restoring              folders whose files are being restored; absent if there are none
+//	<root>/wal/restoring              folders whose files are being restored; absent if no files are being restored
 //
 // <believed> is what was known of the file when it was displaced, so that any process can later determine
 // whether the file was modified since:

@@ -34,7 +34,7 @@ func IsUndo(name string) bool {
 type Piece struct {
 	Name string
 	Info vfs.Info
-	Note *Note // the note about the piece; nil: there is none, or it cannot be read
+	Note *Note // the note about the piece; nil: the note is missing or cannot be read
 	Err  error // the reason why the note cannot be read
 	Lone bool  // the piece is a note whose file no longer exists
 }

@@ -125,8 +125,7 @@ func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	list, err := r.em.embedContents(ctx, map[string]said{"": {text: ProbeText}}, nil, forUser)
 	if err != nil {
 		return 0, fmt.Errorf("no memory has content, so the embedder was called with the text %s to find its "+
-			"dimension: %w",
-			human.Quote(ProbeText), err)
+			"dimension: %w", human.Quote(ProbeText), err)
 	}
 	return len(list[ProbeText]), nil
 }

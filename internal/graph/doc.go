@@ -13,7 +13,7 @@
 //	    "key": "Ada",                            the complete name
 //	    "entityType": "person",
 //	    "observations": ["writes short"],        authoritative; in their order
-//	    "extra": {"confidence": 0.9}             other members of an imported line; absent if there are none
+//	    "extra": {"confidence": 0.9}             other members of an imported line; absent if there are no others
 //	  }
 //	}
 //

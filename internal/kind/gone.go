@@ -9,6 +9,5 @@ func Gone(lost bool) error {
 		return errors.New("the file is missing, and no copy of it is known")
 	}
 	return errors.New("the file was deleted by hand: the next read adopts the deletion, or restores the file if " +
-		"adopt_deletions is " +
-		"false; a repair restores the file")
+		"adopt_deletions is false; a repair restores the file")
 }

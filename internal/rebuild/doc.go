@@ -1,8 +1,8 @@
-// Package rebuild rebuilds the index if there is none or the present one cannot be trusted.
+// Package rebuild rebuilds the index if it is missing or cannot be trusted.
 //
 // It is built from the newest older index that is valid, which is the base under a damaged delta or a
-// backup, and the entries of the log since then (from.go); that keeps every version. If there is none,
-// it is built from the files, which have no versions (files.go); they get the versions that log, index
+// backup, and the entries of the log since then (from.go); that keeps every version. If no older
+// index is valid, it is built from the files, which have no versions (files.go); they get the versions that log, index
 // or backups still have (versions.go).
 //
 // From is for a store that is being opened, when no other process has it open: it takes no wal.Held. Again

@@ -152,8 +152,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	}
 	if old.LSN() > r.At.LSN {
 		return nil, fmt.Errorf("the older index covers the log up to position %d, but the new index must end before "+
-			"that, at position %d",
-			old.LSN(), r.At.LSN)
+			"that, at position %d", old.LSN(), r.At.LSN)
 	}
 	sum, ok := index.Chain(old)
 	if !ok {

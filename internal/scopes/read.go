@@ -121,8 +121,7 @@ func (s *scope) chain(ctx context.Context, from, base wal.LSN) (list []loggedWor
 	for at := from; at != base; {
 		if at < base || at < s.ws.engine.State().From() {
 			return nil, fmt.Errorf("%w: the file has the state of position %d, but the entries of the scope in the "+
-				"log continue from position %d",
-				engine.ErrMismatch, base, at)
+				"log continue from position %d", engine.ErrMismatch, base, at)
 		}
 		e, err := s.ws.workEntry(ctx, s.key, at)
 		if err != nil {

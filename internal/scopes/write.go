@@ -37,7 +37,7 @@ const (
 type asked struct {
 	r    *working.Request
 	bare bool           // do not copy the lost data into the log first, because it is being purged
-	by   *writer.Writer // writer from the caller's context; nil if there is none
+	by   *writer.Writer // writer from the caller's context; nil if the context has no writer
 	res  working.Result
 	err  error
 	done chan struct{}

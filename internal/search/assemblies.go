@@ -53,8 +53,7 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 		if vector.Norm(q.Vector) == 0 {
 			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like),
 				Err: fmt.Errorf("%w: the composite embedding of this assembly is all zero, so nothing is similar to "+
-					"it: give its members "+
-					"embeddings that are not all zero (memctl reindex)", errs.ErrInvalid)}
+					"it: give its members embeddings that are not all zero (memctl reindex)", errs.ErrInvalid)}
 		}
 	}
 	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore,

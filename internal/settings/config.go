@@ -175,7 +175,7 @@ func (c *Config) Sources() *query.Sources {
 // changes, the words must be computed again.
 func (c *Config) Words() string { return c.Language() + " " + c.Sources().Given() }
 
-// VectorSettings returns the settings of the vectors; a zero VectorConfig if there are none.
+// VectorSettings returns the settings of the vectors; a zero VectorConfig if c has no such settings.
 func (c *Config) VectorSettings() VectorConfig {
 	if c.Vectors == nil {
 		return VectorConfig{}

@@ -204,8 +204,7 @@ func (s *Settings) Reread() bool {
 // file is corrected.
 func (s *Settings) tell(err error, note string) {
 	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and the store removes nothing until "+
-		"the file is valid", "err",
-		err)
+		"the file is valid", "err", err)
 	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
 

@@ -157,7 +157,7 @@ func (s *State) grouping(e *wal.Entry, line []byte) error {
 }
 
 // Containing returns the ids of the assemblies that contain a memory, sorted, and the version of MembersKey(id): the
-// highest version of these assemblies, 0 if there are none.
+// highest version of these assemblies, 0 if no assembly contains the memory.
 func (s *State) Containing(id string) (assemblies []string, newest uint64, err error) {
 	for {
 		swaps := s.swaps.Load()

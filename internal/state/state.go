@@ -48,7 +48,7 @@ type State struct {
 	purges    purges
 
 	// Explained returns the writer that was explained last before a position, among the writers that the state
-	// has dropped; the zero Writer if there is none. It is set before Begin, and must be quick.
+	// has dropped; the zero Writer if the state has dropped no such writer. It is set before Begin, and must be quick.
 	Explained func(below uint64) (writer.Writer, error)
 }
 
@@ -239,7 +239,7 @@ func (s *State) Current(key string) (wal.LSN, error) {
 }
 
 // Find returns the place where the newest version of a document is stored; the error is errs.ErrNotFound if
-// there is none.
+// the store does not have the document.
 func (s *State) Find(letter byte, id string) (Place, error) {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {

@@ -215,7 +215,7 @@ func letters(w []byte) bool {
 	return true
 }
 
-// apostrophe returns the length in bytes of an apostrophe at the beginning of b, or 0 if there is none.
+// apostrophe returns the length in bytes of an apostrophe at the beginning of b, or 0 if b begins with something else.
 func apostrophe(b []byte) int {
 	switch {
 	case len(b) == 0:

@@ -12,7 +12,7 @@
 //
 // A time without a zone is in the zone of now, which the caller chooses; memctl uses the local one. "A
 // day ago" is the same time of the previous day, "a month ago" the same day of the previous month, or
-// its last day if there is none.
+// its last day if that month is shorter.
 //
 // A day, a week, a month or a year is a period with a beginning and an end. In filters, since and until
 // include the period that they name; after and before exclude it.

@@ -93,8 +93,8 @@ type run struct {
 // possible.
 func (r *run) begun() bool { return r.s.continues || len(r.at) > 0 }
 
-// result returns the first plan of the run, or p if there is none yet, with the number of changes and the positions of
-// the commits that were made. The result is nil if p is nil and there is no first plan.
+// result returns the first plan of the run, or p if no plan was carried out yet, with the number of changes and the
+// positions of the commits that were made. The result is nil if p is nil and there is no first plan.
 func (r *run) result(p *Plan) *Plan {
 	if r.plan != nil {
 		p = r.plan

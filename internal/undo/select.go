@@ -218,7 +218,8 @@ func (u *Undoer) parts(ctx context.Context, undo string, first wal.LSN) (wal.LSN
 	return begin(log, max(first, min(set.First(), u.engine.Log().Durable()-1)), first), nil
 }
 
-// interrupted returns the JSON object of an interrupted undo with the same selection, "" if there is none.
+// interrupted returns the JSON object of an interrupted undo with the same selection, "" if no such undo was
+// interrupted.
 func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (string, error) {
 	t, err := u.engine.Writers(ctx)
 	if err != nil {

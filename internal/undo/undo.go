@@ -61,7 +61,7 @@ const (
 type Change struct {
 	Kind, ID string
 	What     string
-	Version  wal.LSN // the version that is replaced or deleted; 0: there is none
+	Version  wal.LSN // the version that is replaced or deleted; 0: the document does not exist now
 	Restores wal.LSN // the version that is restored; for Delete, the deletion before the document was created, or 0
 }
 
@@ -69,7 +69,7 @@ type Change struct {
 // to its state before the first of the commits.
 type Conflict struct {
 	Kind, ID string
-	Version  wal.LSN       // the conflicting version; 0: there is none
+	Version  wal.LSN       // the conflicting version; 0: no version conflicts
 	Writer   writer.Writer // the writer of that version
 	Err      error         // the reason
 }

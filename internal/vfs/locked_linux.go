@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockedBy returns the process that holds the lock on a file, according to the system; 0 if there is none or it is
-// unknown.
+// LockedBy returns the process that holds the lock on a file, according to the system; 0 if no process holds it, or if
+// the process is unknown.
 func LockedBy(name string) (pid int) { return holderOf("FLOCK", name) }
 
-// leasedBy returns the process that has a lease on a file; 0 if there is none or it is unknown.
+// leasedBy returns the process that has a lease on a file; 0 if no process has one, or if the process is unknown.
 func leasedBy(name string) (pid int) { return holderOf("LEASE", name) }
 
 func holderOf(kind, name string) (pid int) {

@@ -233,7 +233,7 @@ func (s *search) reaching(rest float64, maxHits int, minScore float64, requires 
 // times has upper bounds of how often rows have a word.
 type times struct {
 	// shortest[k] is the length of the shortest content, plus 1, that has the word k+1 times, or, for the last one, as
-	// often or more often; 0: there is none.
+	// often or more often; 0: no content has it so often.
 	shortest [4]uint32
 	content  int32 // maximum number of times that a content has the word
 	other    int32 // maximum weight of the word in other fields, in multiples of 1/unit

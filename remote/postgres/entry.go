@@ -117,7 +117,7 @@ func entryName(number int64) string { return fmt.Sprintf("entry %d", number) }
 // asUUID returns an ID as an argument of the SQL type uuid.
 func asUUID(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
-// newest returns the newest entry, nil if there is none.
+// newest returns the newest entry, nil if nothing was sent yet.
 func (r *Remote) newest(ctx context.Context, c *pgx.Conn, s *state) (*entry, error) {
 	if s.number == 0 {
 		return nil, nil

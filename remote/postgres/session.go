@@ -124,7 +124,7 @@ func (s *session) drop() {
 	<-s.conn.PgConn().CleanupDone()
 }
 
-// take returns an idle session, or a new one if there is none. used is true for an idle one: the server may have
+// take returns an idle session, or a new one if no session is idle. used is true for an idle one: the server may have
 // closed that session in the meantime.
 func (r *Remote) take(ctx context.Context) (s *session, used bool, err error) {
 	r.mu.Lock()

@@ -55,8 +55,7 @@ type OlderError struct {
 // Error returns the message, in one line.
 func (e *OlderError) Error() string {
 	return fmt.Sprintf("%s: %v: the copy ends at %s, but had reached %s before: the place shows an older state, or "+
-		"has lost "+
-		"entries", e.Place, ErrForged, e.Head, e.Known)
+		"has lost entries", e.Place, ErrForged, e.Head, e.Known)
 }
 
 // Unwrap makes the error match ErrForged and errs.ErrInvalid.
@@ -76,8 +75,7 @@ func ParseKnown(text string) (k Known, err error) {
 	var rest string
 	if n, err := fmt.Sscanf(text, "%d:%d%s", &k.Epoch, &k.Position, &rest); n != 2 || k.Epoch == 0 || err == nil {
 		return Known{}, fmt.Errorf("%q is not a position of a copy: %w -> write EPOCH:POSITION, as memctl remote "+
-			"status shows it",
-			text, errs.ErrInvalid)
+			"status shows it", text, errs.ErrInvalid)
 	}
 	return k, nil
 }
@@ -102,9 +100,8 @@ func ParseKey(text string) (ed25519.PublicKey, error) {
 	rest, ok := strings.CutPrefix(text, keyPrefix)
 	b, err := base64.RawURLEncoding.Strict().DecodeString(rest)
 	if !ok || err != nil || len(b) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("%q is not the key of a machine: %w -> write the key, ed25519-…, as memctl remote "+
-			"add has printed it", text,
-			errs.ErrInvalid)
+		return nil, fmt.Errorf("%q is not the key of a machine: %w -> write the key, ed25519-…, as memctl remote add "+
+			"has printed it", text, errs.ErrInvalid)
 	}
 	return b, nil
 }

@@ -109,7 +109,7 @@ const bindingFormat = 1
 // Keeper stores the Binding of a sender. When Save returns nil, the Binding must be durable. If Save returns an error,
 // the Binding may or may not have been stored.
 type Keeper interface {
-	// Load returns the binding; it matches errs.ErrNotFound if there is none.
+	// Load returns the binding; the error matches errs.ErrNotFound if no binding was saved.
 	Load(ctx context.Context) (Binding, error)
 	Save(ctx context.Context, b Binding) error
 }

@@ -24,9 +24,8 @@ type TakenError struct {
 // Error returns the message, in one line.
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("%s: %v: machine %s has taken over the copy (the copy is in epoch %d, this machine in epoch "+
-		"%d); the store on this machine continues "+
-		"without a copy -> give the store another place, or take the copy back", e.Place, ErrStopped, e.Head.Machine,
-		e.Head.Epoch, e.Epoch)
+		"%d); the store on this machine continues without a copy -> give the store another place, or take the copy "+
+		"back", e.Place, ErrStopped, e.Head.Machine, e.Head.Epoch, e.Epoch)
 }
 
 // Unwrap makes the error match ErrStopped.
@@ -43,11 +42,10 @@ type DivergedError struct {
 
 // Error returns the message, in one line.
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s: %v: the copy has entries that the log of this store lacks: the copy ends at position "+
-		"%d, the log at position %d: "+
-		"another copy of the store's folder also sends, or this folder was reset to an earlier state -> clone the "+
-		"copy and compare, "+
-		"or take over the copy", e.Place, ErrStopped, e.Head.At.LSN, e.Durable)
+	return fmt.Sprintf("%s: %v: the copy has entries that the log of this store lacks: the copy ends at position %d, "+
+		"the log at position %d: another copy of the store's folder also sends, or this folder was reset to an "+
+		"earlier state -> clone the copy and compare, or take over the copy", e.Place, ErrStopped, e.Head.At.LSN,
+		e.Durable)
 }
 
 // Unwrap makes the error match ErrStopped and Err, the reason.
@@ -83,11 +81,9 @@ type ClaimedError struct {
 
 // Error returns the message, in one line.
 func (e *ClaimedError) Error() string {
-	return fmt.Sprintf("%s: %v: the log of this store is also sent to the copy of another user (which has the log "+
-		"up to "+
-		"position %d), but a store keeps its log for one copy only -> run memctl remote remove as one of the two "+
-		"users", e.Place,
-		ErrStopped, e.Sent)
+	return fmt.Sprintf("%s: %v: the log of this store is also sent to the copy of another user (which has the log up "+
+		"to position %d), but a store keeps its log for one copy only -> run memctl remote remove as one of the two "+
+		"users", e.Place, ErrStopped, e.Sent)
 }
 
 // Unwrap makes the error match ErrStopped.

@@ -33,7 +33,7 @@
 //	16–21   the last taker of each lock: process id and Unix seconds; for messages only, flock is
 //	        authoritative
 //	22      tail when the oldest of the running copies of the log (backups) began
-//	23      durable as seen by the newest process that sleeps until it moves, 0 if there is none
+//	23      durable as seen by the newest process that sleeps until it moves, 0 if no process sleeps
 //	24      id of the process that has watch.lock; also used by a process that misses a file
 //	25, 26  relates the time by which working memory expires to the machine's uptime, see
 //	        Anchor: the difference in milliseconds, its highest bit inverted, 0 while there is
@@ -44,7 +44,7 @@
 //	28, 29  how often append.lock and sync.lock were released
 //	30, 31  how many processes sleep until append.lock or sync.lock is released, or were killed while
 //	        they slept
-//	32      the process that purges: its id, and the low half of its birth; 0 if there is none.
+//	32      the process that purges: its id, and the low half of its birth; 0 if no process purges.
 //	        While it is set, flushers keep what they displace for the purge, and files of the log are
 //	        overwritten before they are removed
 //	33      inode of the folder wal/ to which the log belongs; 0 if none is recorded. It

@@ -84,7 +84,8 @@ func holeIn(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
 }
 
-// firstHole returns the error of the first damaged place that is not a known gap, or nil if there is none.
+// firstHole returns the error of the first damaged place that is not a known gap, or nil if all damaged places are
+// known gaps.
 func firstHole(ctx context.Context, past *past.Log, from, end wal.Mark) error {
 	for _, err := range past.Entries(ctx, from, end.LSN) {
 		if gap := (*errs.GapError)(nil); err != nil && !errors.As(err, &gap) {

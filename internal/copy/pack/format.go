@@ -246,7 +246,7 @@ func appendEntry(b []byte, f *File) []byte {
 // an entry.
 func parseEntry(b []byte, f *File) int {
 	at := 0
-	number := func(most uint64) uint64 { // behind the end, if there is none
+	number := func(most uint64) uint64 { // behind the end, if no number follows
 		if at > len(b) {
 			return 0
 		}

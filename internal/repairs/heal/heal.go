@@ -181,7 +181,7 @@ func (h *healer) lost(held *wal.Held, k *kind.Kind, d *repair.Done, newest *veri
 	return h.s.Delete(h.r.ctx, held, k.Letter, d.ID, newest.Version)
 }
 
-// rawLine returns the text of a document's line in the index; "{}" if there is none.
+// rawLine returns the text of a document's line in the index; "{}" if the index has no such line.
 func (h *healer) rawLine(k *kind.Kind, id string) ([]byte, error) {
 	set := h.v.Source.State.Set()
 	if set == nil {

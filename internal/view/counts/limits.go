@@ -26,7 +26,7 @@ type Limits struct {
 	At           string
 }
 
-// LimitsOf returns the limits of a configuration, or nil if there are none.
+// LimitsOf returns the limits of a configuration, or nil if the configuration has no limits.
 func LimitsOf(c *settings.Config) *Limits {
 	l := &Limits{Sum{c.MaxMemories, c.MaxBytes}, Sum{c.MaxSessionMemories, c.MaxSessionBytes}, c.AtLimit}
 	if l.All == (Sum{}) && l.Session == (Sum{}) {

@@ -14,6 +14,12 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
+// folderIn returns the folder dir as that of a view.
+func folderIn(dir string) *view.Folder {
+	return &view.Folder{FS: vfs.OS(), Path: dir, Temp: filepath.Join(dir, "temp"), FileMode: 0o600,
+		FolderMode: fs.ModePerm}
+}
+
 // TestManifestNumbers: numbers that no file can have are damage, also those with which a product overflows.
 func TestManifestNumbers(t *testing.T) {
 	t.Parallel()
@@ -63,7 +69,7 @@ func TestManifestNumbers(t *testing.T) {
 func TestSegmentOfMetric(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	f := &view.Folder{FS: vfs.OS(), Path: dir, Temp: filepath.Join(dir, "temp"), FileMode: 0o600, FolderMode: fs.ModePerm}
+	f := folderIn(dir)
 	for _, metric := range []vector.Metric{vector.L2, vector.IP} {
 		m := bare()
 		m.by = metric
@@ -91,7 +97,7 @@ func TestSegmentOfMetric(t *testing.T) {
 func TestSaveVectorsEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	f := &view.Folder{FS: vfs.OS(), Path: dir, Temp: filepath.Join(dir, "temp"), FileMode: 0o600, FolderMode: fs.ModePerm}
+	f := folderIn(dir)
 	m := bare()
 	add(t, m, noted(m, "a", "one")[0], 3, 4)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -262,9 +262,9 @@ func (b *Builder) Segment() []byte {
 	return w.Bytes()
 }
 
-// Writer returns a writer with the segment of the added documents, or nil if there are none, and empties the builder.
-// The builder keeps the words that it knows. When ctx ends, Writer ends with the error of ctx, and the builder must not
-// be used any more.
+// Writer returns a writer with the segment of the added documents, or nil if no document was added, and empties the
+// builder. The builder keeps the words that it knows. When ctx ends, Writer ends with the error of ctx, and the builder
+// must not be used any more.
 func (b *Builder) Writer(ctx context.Context) (*Writer, error) {
 	if len(b.rows) == 0 {
 		return nil, nil

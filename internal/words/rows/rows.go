@@ -60,7 +60,7 @@ type cursor struct {
 	at    int
 }
 
-// read loads the first live row at or after the current position; it returns false if there is none.
+// read loads the first live row at or after the current position; it returns false if no live row is left.
 func (c *cursor) read() (bool, error) {
 	for ; c.at >= 0 && c.at < c.part.Seg.Rows; c.step() {
 		r, err := c.part.Seg.Ranked(c.order, c.at)

@@ -57,7 +57,7 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 }
 
 // suggestions returns the subcommands that an unknown name may mean. These are the subcommands that name calls in
-// other programs, as listed in SuggestFor. If there are none, these are the subcommands with a similar name.
+// other programs, as listed in SuggestFor. If no subcommand lists it, these are the subcommands with a similar name.
 func suggestions(cmd *cobra.Command, name string) (near []string) {
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {

@@ -26,7 +26,7 @@ const (
 	Look   Access = iota // read only; changes nothing on disk
 	Read                 // read; may adopt edits and recover the log, where the store can be written
 	Write                // writes to an existing store
-	Create               // creates the store if there is none
+	Create               // creates the store if it does not exist
 	Serve                // like Create, or like Read if the store cannot be written; for a server
 	Attend               // like Write, for a command that runs until it is interrupted
 )

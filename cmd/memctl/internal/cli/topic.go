@@ -31,9 +31,7 @@ func exitCodesText() string {
 		fmt.Fprintf(&b, " %d", code)
 	}
 	b.WriteString(".\n\nWith --json the document ends with \"error\", the gravest failure. If there are several, " +
-		"\"errors\" has " +
-		"all of\n" +
-		"them. Each has a \"kind\", which is finer than the exit status:\n\n")
+		"\"errors\" has all of\nthem. Each has a \"kind\", which is finer than the exit status:\n\n")
 	for _, k := range Kinds() {
 		fmt.Fprintf(&b, "%5d  %s\n", k.Code, k.Kind)
 	}

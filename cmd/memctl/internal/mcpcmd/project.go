@@ -41,8 +41,7 @@ func projectOf(a *cli.App, command, named string) (func(context.Context, mcpserv
 		}
 		if v := projectcmd.Unexpanded(dir); v != "" && offered {
 			return mcpserver.Project{}, fmt.Errorf("the client's root is %s, and the variable %s in it was not "+
-				"expanded: %w → start the "+
-				"server with --project NAME", cli.PrintableID(dir), v, varve.ErrInvalid)
+				"expanded: %w → start the server with --project NAME", cli.PrintableID(dir), v, varve.ErrInvalid)
 		}
 		place, err := finder.Place(dir, offered || named != "")
 		if err != nil {

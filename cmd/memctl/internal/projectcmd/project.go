@@ -211,8 +211,7 @@ kept in the store: memctl project merge joins the two.`,
 			place, err := placeOf(a, finder, args, 1)
 			if err == nil && place == "" {
 				err = fmt.Errorf("%s is your home folder or the root folder, and not in a repository: such a folder "+
-					"cannot have a project: %w", cli.PrintableID(args[1]),
-					varve.ErrInvalid)
+					"cannot have a project: %w", cli.PrintableID(args[1]), varve.ErrInvalid)
 			}
 			if err != nil {
 				return err
@@ -280,8 +279,7 @@ INTO finds it.`,
 				done, err := project.Merge(ctx, st, from[0].Project, into[0].Project, o)
 				if w := (*project.WorkingError)(nil); errors.As(err, &w) {
 					return cli.WithFix(err, "list the working memory with memctl working list and delete it with "+
-						"memctl working "+
-						"drop, or leave it in FROM with --leave-working")
+						"memctl working drop, or leave it in FROM with --leave-working")
 				}
 				if err != nil {
 					return err

@@ -292,8 +292,7 @@ func verifyRemote(ctx context.Context, a *cli.App, r remote.Remote, data bool) e
 	default:
 		return cli.WithFix(fmt.Errorf("%s: the newest moment cannot be restored: %w", r.Place(), varve.ErrCorrupt),
 			"memctl remote snapshots lists the moments that can be restored; to make a new copy, run memctl remote "+
-				"remove, then "+
-				"memctl remote add with an empty place")
+				"remove, then memctl remote add with an empty place")
 	}
 	return nil
 }

@@ -139,8 +139,7 @@ func purgeCopy(ctx context.Context, a *cli.App, st *varve.Store) error {
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(fmt.Errorf("a copy elsewhere: %w", varve.ErrNotFound),
 			"memctl purge --now without ids purges only the copy elsewhere, which this store does not have; to see "+
-				"this, run memctl "+
-				"remote status")
+				"this, run memctl remote status")
 	}
 	if err != nil {
 		return err

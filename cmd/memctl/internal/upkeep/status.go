@@ -69,7 +69,7 @@ type State struct {
 	Refused    *refused   `json:"refused_edits"`
 	SetAside   int        `json:"quarantined"` // number of files in quarantine/
 	Embedder   *embedder  `json:"embedder"`    // null: no service is configured
-	// progress of a copy of the log on another machine; null: there is none
+	// progress of a copy of the log on another machine; null: the store has no such copy
 	Copy     *copied         `json:"copy"`
 	Adopted  []adoptedFolder `json:"adopted,omitempty"`
 	Problems []string        `json:"problems"`

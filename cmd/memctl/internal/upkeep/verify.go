@@ -81,7 +81,7 @@ type summary struct {
 	Entries     int64            `json:"entries"`
 	Quarantined int64            `json:"quarantined"`
 	Findings    map[string]int64 `json:"findings"`
-	Worst       string           `json:"worst"` // the gravest severity of a finding, "" if there is none
+	Worst       string           `json:"worst"` // the gravest severity of a finding, "" if nothing was found
 }
 
 func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOptions) error {
