@@ -144,6 +144,16 @@ func TestRootsChangeUnderWay(t *testing.T) {
 	}
 }
 
+// TestLeftOutFits: the line about up to 999 memories that were left out fits into the tokens that are reserved for it.
+// For more memories, a shorter line may take its place.
+func TestLeftOutFits(t *testing.T) {
+	t.Parallel()
+	b := budget{left: reserve}
+	if line := fmt.Sprintf(leftOut, 999); !b.add(line) {
+		t.Errorf("%q has %d tokens, reserved are %d", line, tokens(line), reserve)
+	}
+}
+
 // TestOneLongSession: answers from a session of 100,000 memories keep to their budget, and say how to ask for more.
 // Without VARVE_LONG=1 it has 5,000.
 func TestOneLongSession(t *testing.T) {

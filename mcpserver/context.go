@@ -19,6 +19,13 @@ const (
 	contextChars  = 2000 // maximum number of characters of one memory
 )
 
+// leftOut is the last line of an answer of context from which memories were omitted. Tokens are reserved for it: it must
+// fit into them.
+const (
+	leftOut = "%d or more left out → recall, recent, or a larger budget"
+	reserve = 16 // tokens
+)
+
 // budget counts the tokens that are left for an answer, and collects its lines.
 type budget struct {
 	left  int
@@ -40,8 +47,6 @@ func (b *budget) add(line string) bool {
 // context answers a call of the tool context: with the pinned memories, those relevant to the task, and the recent
 // ones, as many as fit into the budget.
 func (c *memoryCall) context(ctx context.Context) (*answer, error) {
-	// A line at the end says how much was left out.
-	const reserve = 16
 	total := c.number("budget", defaultBudget)
 	b := &budget{left: total - reserve}
 	shown, starred, left, above := map[string]bool{}, false, 0, ""
@@ -106,7 +111,7 @@ func (c *memoryCall) context(ctx context.Context) (*answer, error) {
 			b.add("nothing yet")
 		}
 	case left > 0:
-		if !b.add(fmt.Sprintf("%d or more memories left out → use recall, recent, or a larger budget", left)) {
+		if !b.add(fmt.Sprintf(leftOut, left)) {
 			b.add("more: recall")
 		}
 	}
