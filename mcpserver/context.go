@@ -19,8 +19,8 @@ const (
 	contextChars  = 2000 // maximum number of characters of one memory
 )
 
-// leftOut is the last line of an answer of context from which memories were omitted. Tokens are reserved for it: it must
-// fit into them.
+// leftOut is the last line of an answer of context from which memories were omitted. It must fit into the reserved
+// tokens.
 const (
 	leftOut = "%d or more left out → recall, recent, or a larger budget"
 	reserve = 16 // tokens
